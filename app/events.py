@@ -1,0 +1,277 @@
+"""Every event of the server as a frozen value. Producers state facts; listeners decide what they mean.
+
+Times are seconds of the injected monotonic clock. Token contents never appear here.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Origin(StrEnum):
+    """Where in a request's life a snapshot was taken."""
+
+    BOUNDARY = "boundary"
+    COMPLETION = "completion"
+    SYSTEM = "system"
+
+
+class Removal(StrEnum):
+    """Why an entry left the store. Only the `lru_*` reasons and `pressure` are evictions."""
+
+    SUPERSEDED = "superseded"
+    REPLACED = "replaced"
+    LRU_BYTES = "lru_bytes"
+    LRU_ENTRIES = "lru_entries"
+    LRU_ARRAYS = "lru_arrays"
+    TTL = "ttl"
+    PRESSURE = "pressure"
+    CLEARED = "cleared"
+
+
+class Rejection(StrEnum):
+    """Why a snapshot never entered the store."""
+
+    OVERSIZED = "oversized"
+    TOO_SHORT = "too_short"
+    DISABLED = "disabled"
+    UNSUPPORTED = "unsupported"
+    LOW_MEMORY = "low_memory"
+
+
+class Miss(StrEnum):
+    """Why a request started cold."""
+
+    EMPTY = "empty"
+    NO_CANDIDATE = "no_candidate"
+    DIVERGED = "diverged"
+    TOO_SHORT = "too_short"
+    INCOMPATIBLE = "incompatible"
+    RESTORE_FAILED = "restore_failed"
+    DISABLED = "disabled"
+    OPTED_OUT = "opted_out"
+
+
+class StoreCall(StrEnum):
+    """Which call on the store a transaction belongs to."""
+
+    INSERT = "insert"
+    LOOKUP = "lookup"
+    SWEEP = "sweep"
+    CLEAR = "clear"
+    SHED = "shed"
+
+
+class Outcome(StrEnum):
+    """How a request ended, as its client saw it."""
+
+    COMPLETED = "completed"
+    CANCELLED = "cancelled"
+    INVALID = "invalid"
+    REFUSED = "refused"
+    FAILED = "failed"
+
+
+class FinishReason(StrEnum):
+    """Why a generation ended."""
+
+    STOP = "stop"
+    LENGTH = "length"
+    CANCELLED = "cancelled"
+    ERROR = "error"
+
+
+@dataclass(frozen=True, slots=True)
+class TraceRef:
+    """A span by its numbers, so that the core can carry a trace without knowing OpenTelemetry."""
+
+    trace_id: int
+    span_id: int
+    sampled: bool
+
+
+@dataclass(frozen=True, slots=True)
+class EntryFacts:
+    """What is told about an entry: numbers, its origin and its session, never its tokens.
+
+    `session` is the client's own key (None where the entry belongs to no session); listeners hash it
+    before it leaves the process.
+    """
+
+    id: int
+    origin: Origin
+    session: str | None
+    tokens: int
+    nbytes: int
+    arrays: int
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotInserted:
+    """An entry is now in the store (even if a removal in the same transaction took it out again)."""
+
+    entry: EntryFacts
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotRemoved:
+    """An entry left the store.
+
+    `self_eviction`: an LRU removal of live state of the very session that is inserting; the budget is
+    too small. `inserted_by`: the trace that put the entry in, for a span link.
+    """
+
+    entry: EntryFacts
+    reason: Removal
+    age_seconds: float
+    idle_seconds: float
+    hits: int
+    self_eviction: bool
+    inserted_by: TraceRef | None
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotRejected:
+    """A snapshot was refused; nothing else in the store was touched."""
+
+    reason: Rejection
+    origin: Origin
+    session: str | None
+    tokens: int
+    nbytes: int
+    capacity_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class LookupHit:
+    """A stored state was restored and is in use. Stated after the restore, never before."""
+
+    entry: EntryFacts
+    prompt_tokens: int
+    reused_tokens: int
+    reuse_gap_seconds: float
+    failed_restores: int
+
+    @property
+    def truncated(self) -> bool:
+        """Whether the state was cut back to a prefix shorter than what the entry describes."""
+        return self.reused_tokens < self.entry.tokens
+
+
+@dataclass(frozen=True, slots=True)
+class LookupMissed:
+    """A request starts cold. `common_prefix_tokens` is the longest prefix any candidate shared."""
+
+    reason: Miss
+    prompt_tokens: int
+    common_prefix_tokens: int
+    failed_restores: int
+
+
+SnapshotEvent = SnapshotInserted | SnapshotRemoved | SnapshotRejected | LookupHit | LookupMissed
+
+
+@dataclass(frozen=True, slots=True)
+class Occupancy:
+    """What the store holds at one instant, read under its lock."""
+
+    entries: int
+    nbytes: int
+    arrays: int
+    by_origin: Mapping[Origin, tuple[int, int]]
+    """origin → (entries, bytes)"""
+
+
+@dataclass(frozen=True, slots=True)
+class Transaction:
+    """All that one call on the store did, in order. `seq` counts 1, 2, 3… without gaps."""
+
+    seq: int
+    call: StoreCall
+    cause: TraceRef | None
+    started: float
+    ended: float
+    events: tuple[SnapshotEvent, ...]
+    occupancy: Occupancy
+
+
+@dataclass(frozen=True, slots=True)
+class PayloadSealed:
+    """Model state was copied out of a running batch. `nbytes` is None where sealing was refused."""
+
+    origin: Origin
+    cause: TraceRef | None
+    started: float
+    ended: float
+    tokens: int
+    nbytes: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class PayloadRestored:
+    """A stored state was copied back for a request; `error` is set where that failed."""
+
+    cause: TraceRef | None
+    started: float
+    ended: float
+    tokens: int
+    nbytes: int
+    error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureDeclined:
+    """A request got no boundary snapshot, for a reason known before its prefill."""
+
+    reason: str
+    cause: TraceRef | None
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationEnded:
+    """One request's whole life on the engine. A stage that never began is None.
+
+    Spans: queue = queued→started, prefill = started→first_token, decode = first_token→ended.
+    """
+
+    job_id: str
+    reason: FinishReason
+    cause: TraceRef | None
+    queued: float
+    started: float | None
+    first_token: float | None
+    ended: float
+    prompt_tokens: int
+    cached_tokens: int
+    generated_tokens: int
+    miss: Miss | None
+    error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class RequestEnded:
+    """One HTTP request on an inference route was answered. `route` is the template, never the raw path."""
+
+    route: str
+    outcome: Outcome
+    status: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class EngineRebuilt:
+    """A step raised; the requests in flight were failed and the batch generator was made anew."""
+
+    error: str
+    failed_jobs: int
+
+
+Event = (
+    Transaction
+    | PayloadSealed
+    | PayloadRestored
+    | CaptureDeclined
+    | GenerationEnded
+    | RequestEnded
+    | EngineRebuilt
+)

@@ -1,0 +1,1 @@
+"""Decides what runs when: admission, continuous batching, lookups and captures. Pure Python."""

@@ -1,0 +1,54 @@
+"""The values the store is made of: where a snapshot may be reused, and what it weighs."""
+
+from array import array
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NewType, Protocol
+
+TokenBytes = NewType("TokenBytes", bytes)
+"""A token vector as little-endian-or-native uint32, 4 bytes a token: prefixes compare by memcmp."""
+
+BYTES_PER_TOKEN = 4
+
+ANONYMOUS_SESSION = "(anonymous)"
+"""The session of every request that names none; parentheses keep it apart from ordinary client keys."""
+
+
+def pack(tokens: Iterable[int]) -> TokenBytes:
+    """The token vector of `tokens`; raises OverflowError for an id outside 0…2³²−1."""
+    return TokenBytes(array("I", tokens).tobytes())
+
+
+def token_count(tokens: TokenBytes) -> int:
+    """How many tokens the vector holds."""
+    return len(tokens) // BYTES_PER_TOKEN
+
+
+class Payload(Protocol):
+    """Sealed model state, opaque to the store. Its size never changes after sealing."""
+
+    @property
+    def nbytes(self) -> int:
+        """True bytes held, not what a padded buffer claims."""
+        ...
+
+    @property
+    def arrays(self) -> int:
+        """How many device arrays it holds: Metal limits their number, not only their bytes."""
+        ...
+
+    def can_truncate_to(self, n_tokens: int) -> bool:
+        """Whether the state of the first `n_tokens` tokens can be had from this one."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """What must be equal, field by field, before one request may use another's state."""
+
+    model: str
+    cache_signature: str
+    adapter: str = ""
+    template_signature: str = ""
+    media_digest: str = ""
+    tenant: str = ""
