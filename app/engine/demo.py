@@ -9,7 +9,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import mlx.core as mx
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
@@ -87,7 +87,9 @@ def _gguf_file() -> Path:
 
 def convert(source: Path, target: Path, *, dtype: mx.Dtype, progress: Progress) -> None:
     """Write a llama-architecture GGUF file as a model folder: config, weights in `dtype`, tokenizer."""
-    tensors, metadata = mx.load(str(source), return_metadata=True)
+    tensors, metadata = cast(
+        "tuple[dict[str, mx.array], dict[str, Any]]", mx.load(str(source), return_metadata=True)
+    )
     config = _config(metadata)
     (target / "tokenizer.json").write_text(_tokenizer(metadata).to_str())
     (target / "tokenizer_config.json").write_text(json.dumps(_tokenizer_config(metadata), indent=1))
@@ -180,7 +182,8 @@ def _tokenizer_config(metadata: Mapping[str, Any]) -> dict[str, Any]:
     vocabulary: list[str] = metadata["tokenizer.ggml.tokens"]
 
     def token(kind: str) -> str:
-        return vocabulary[metadata[f"tokenizer.ggml.{kind}_token_id"].item()]
+        index: int = metadata[f"tokenizer.ggml.{kind}_token_id"].item()
+        return vocabulary[index]
 
     return {
         "tokenizer_class": "PreTrainedTokenizerFast",

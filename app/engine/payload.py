@@ -65,7 +65,7 @@ def _seal_rotating(cache: Cache) -> Cache:
 
 def _can_truncate_rotating(cache: Cache, n_tokens: int) -> bool:
     """Only while the window has not wrapped are all earlier positions still there."""
-    return n_tokens <= cache.offset < cache.max_size
+    return bool(n_tokens <= cache.offset < cache.max_size)
 
 
 def _truncate_rotating(cache: Cache, n_tokens: int) -> Cache:

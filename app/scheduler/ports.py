@@ -33,7 +33,7 @@ class Sealed(Generic[P]):
 
 
 class Decoder(Protocol[P, State]):
-    """A batch generator. Called on one thread only; after `step` raises, only `rebuild` or `close` may follow."""
+    """A batch generator, used on one thread. After `step` raised, only `rebuild` or `close` may follow."""
 
     def admit(self, job: Job, *, start: int, state: State | None, stops: Sequence[int]) -> None:
         """Queue a job for prefill from token `start` on (0 and no state: cold).

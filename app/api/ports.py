@@ -1,0 +1,154 @@
+"""What the HTTP side needs of a model and of the engine behind it. Knows no MLX and no HTTP."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+from app.chat import ChatPrompt, Piece, PieceKind, PreparedPrompt
+from app.scheduler.job import Job, JobId
+
+__all__ = [
+    "ChatModel",
+    "ChatPrompt",
+    "Cleared",
+    "Engine",
+    "Health",
+    "Phase",
+    "Piece",
+    "PieceKind",
+    "PreparedPrompt",
+    "TextStream",
+]
+
+
+class Phase(StrEnum):
+    """What the engine is doing, as probes tell it."""
+
+    LOADING = "loading"
+    READY = "ready"
+    DRAINING = "draining"
+    STALLED = "stalled"
+    """Work is pending and no step has ended for too long; only a restart helps."""
+    FAILED = "failed"
+    """The engine thread has ended by itself; only a restart helps."""
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """The engine at one instant. `reason` is a sentence for a person; empty while ready."""
+
+    phase: Phase
+    reason: str
+    running: int
+    waiting: int
+
+
+@dataclass(frozen=True, slots=True)
+class Cleared:
+    """What a reset of the snapshot store gave back."""
+
+    entries: int
+    nbytes: int
+
+
+class TextStream(Protocol):
+    """Turns one answer's tokens into text. Pure Python, used on the event loop by one request.
+
+    It holds back text that may turn out to be half a character, a stop string or a marker.
+    """
+
+    @property
+    def stopped(self) -> bool:
+        """Whether a stop string has matched. The string and what follows it are never returned."""
+        ...
+
+    def feed(self, token: int) -> Sequence[Piece]:
+        """The text that is certain after one more token; a token that ends the turn has no text."""
+        ...
+
+    def finish(self) -> Sequence[Piece]:
+        """What was held back, once no token follows; nothing if a stop string matched."""
+        ...
+
+
+class ChatModel(Protocol):
+    """The model being served: its name, its template, its tokens. Safe to use off the engine thread."""
+
+    @property
+    def name(self) -> str:
+        """What clients ask for, and what answers carry."""
+        ...
+
+    @property
+    def aliases(self) -> frozenset[str]:
+        """Other names it answers to."""
+        ...
+
+    @property
+    def created(self) -> int:
+        """Unix seconds, for `/v1/models`."""
+        ...
+
+    @property
+    def context_length(self) -> int:
+        """Most tokens of prompt and answer together."""
+        ...
+
+    @property
+    def vocabulary_size(self) -> int:
+        """Token ids run from 0 to one below this."""
+        ...
+
+    def prepare(self, chat: ChatPrompt, *, session: str, tenant: str) -> PreparedPrompt:
+        """Render the template and tokenise. Blocks; called on one thread at a time, not the event loop's.
+
+        Raises:
+            RequestError: the template refuses these messages.
+        """
+        ...
+
+    def text_stream(self, prompt: PreparedPrompt, *, stop: Sequence[str]) -> TextStream:
+        """The text side of one answer. `stop`: strings that end it, none of them empty."""
+        ...
+
+    def token_text(self, token: int) -> bytes:
+        """The bytes a token stands for, for log-probability entries; may be part of a character."""
+        ...
+
+
+class Engine(Protocol):
+    """The scheduler as the HTTP side sees it. Every method is called on the event loop and never blocks."""
+
+    @property
+    def model(self) -> ChatModel | None:
+        """None until the model is loaded."""
+        ...
+
+    def health(self) -> Health:
+        """Phase and load, as of now."""
+        ...
+
+    def submit(self, job: Job) -> None:
+        """Queue a job; its deltas come through the DeltaSink the engine was built with.
+
+        Raises:
+            RequestError: 429 the queue is full; 503 draining, stalled or failed. Both with Retry-After.
+        """
+        ...
+
+    def cancel(self, job_id: JobId) -> None:
+        """Nobody wants the answer: free its place within one step. Unknown and ended jobs are ignored."""
+        ...
+
+    def finish(self, job_id: JobId) -> None:
+        """The text is complete (a stop string): end the job now, as a success whose state may be kept."""
+        ...
+
+    async def reset(self) -> Cleared:
+        """Empty the snapshot store.
+
+        Raises:
+            RequestError: 503 where the engine cannot do it.
+        """
+        ...

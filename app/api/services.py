@@ -1,0 +1,48 @@
+"""The parts that the application is built from, and the limits it keeps. Data only; knows no route."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from opentelemetry.trace import Tracer
+
+from app.api.ports import Engine
+from app.api.stream import LoopSink, OpenRequests
+from app.bus import Emit
+from app.clock import Clock
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How large and how long a request may be."""
+
+    max_request_bytes: int
+    request_seconds: float
+    """Longest a request may take, waiting included."""
+    keepalive_seconds: float
+    """Longest a stream stays silent: a comment is written then, or a client that left is never noticed."""
+    default_max_tokens: int | None = None
+    """What a request gets that names no limit; None is all that is left of the context."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Services:
+    """Everything `create_app` needs, made by whoever wires the program."""
+
+    engine: Engine
+    sink: LoopSink
+    """The very one that the engine delivers to."""
+    requests: OpenRequests
+    emit: Emit
+    tracer: Tracer
+    clock: Clock
+    unix_seconds: Callable[[], float]
+    """Wall time, for the `created` of an answer."""
+    new_id: Callable[[], str]
+    """A fresh identifier of letters and digits, never the same twice."""
+    metrics: Callable[[str], tuple[bytes, str]] | None
+    """Accept header → body and content type of `/metrics`; None where metrics are switched off."""
+    cache_stats: Callable[[], Mapping[str, Any]]
+    """The body of `/v1/cache/stats`, as JSON values."""
+    limits: Limits
+    version: str

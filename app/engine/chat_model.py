@@ -1,0 +1,61 @@
+"""The served model as the HTTP side sees it: names, prompts and text. Holds no weights and no device."""
+
+from collections.abc import Callable, Sequence
+
+from mlx_lm.generate import make_text_state_machine
+
+from app.chat import ChatPrompt, PreparedPrompt
+from app.engine.loader import LoadedModel
+from app.engine.prompt import PromptRenderer
+from app.engine.text import ReplyText
+
+
+class ServedChatModel:
+    """What clients address. Safe off the engine thread, one thread at a time.
+
+    Args:
+        loaded: the model; its tokenizer is kept, its weights are not.
+        unix_seconds: wall time, for `created`.
+        on_declined: told why a prompt gets no boundary snapshot.
+    """
+
+    def __init__(
+        self, loaded: LoadedModel, *, unix_seconds: Callable[[], float], on_declined: Callable[[str], None]
+    ) -> None:
+        self.name = loaded.name
+        self.aliases: frozenset[str] = frozenset(loaded.aliases)
+        self.created = int(unix_seconds())
+        self.context_length = loaded.context_length
+        self.vocabulary_size = len(loaded.tokenizer)
+        self._tokenizer = loaded.tokenizer
+        self._parts = make_text_state_machine(loaded.tokenizer)
+        self._on_declined = on_declined
+        self._prompts = PromptRenderer(
+            loaded.tokenizer,
+            model=loaded.name,
+            cache_signature=loaded.cache_signature,
+            adapter=loaded.adapter,
+            context_length=loaded.context_length,
+        )
+
+    def prepare(self, chat: ChatPrompt, *, session: str, tenant: str) -> PreparedPrompt:  # noqa: ARG002
+        """Render the template, tokenise, and find the boundary. The session does not change the prompt.
+
+        Raises:
+            RequestError: the template refuses the messages, or they are longer than the context.
+        """
+        prompt = self._prompts.prepare(chat, tenant=tenant)
+        if prompt.capture_declined:
+            self._on_declined(prompt.capture_declined)
+        return prompt
+
+    def text_stream(self, prompt: PreparedPrompt, *, stop: Sequence[str]) -> ReplyText:
+        """The text side of one answer."""
+        return ReplyText(
+            self._tokenizer.detokenizer, self._parts, stop=stop, starts_reasoning=prompt.starts_reasoning
+        )
+
+    def token_text(self, token: int) -> bytes:
+        """What a token decodes to alone; a part of a character comes out as U+FFFD."""
+        text: str = self._tokenizer.decode([token])
+        return text.encode()

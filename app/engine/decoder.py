@@ -1,0 +1,173 @@
+"""The scheduler's decoder over mlx-lm's BatchGenerator, and the only user of it. Engine thread only."""
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import mlx.core as mx
+from mlx_lm.generate import BatchGenerator
+from mlx_lm.models.cache import make_prompt_cache
+
+from app.engine.payload import Cache, SealedState, seal
+from app.engine.sampling import Samplers, logits_processors, token_logprob
+from app.errors import RestoreError
+from app.events import FinishReason
+from app.scheduler.job import Generated, Job, JobId, Prefilled, TokenLogprob
+from app.scheduler.ports import Sealed, StepOutput
+from app.snapshots.entry import pack
+
+_FINISH = {"stop": FinishReason.STOP, "length": FinishReason.LENGTH}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchLimits:
+    """How much runs at once. `prefill_step_tokens` is the chunk of one prompt in one step."""
+
+    max_running: int
+    prefill_batch: int
+    prefill_step_tokens: int
+
+
+@dataclass(slots=True)
+class _Row:
+    """A job inside the batch generator: `start` tokens were restored, `stops` are the positions ahead."""
+
+    job: Job
+    uid: int
+    start: int
+    stops: list[int]
+    finished: tuple[list[Cache], list[int]] | None = field(default=None)
+
+
+class BatchDecoder:
+    """Continuous batching for one model.
+
+    Args:
+        model: an mlx-lm model.
+        end_tokens: token ids that end a reply.
+        limits: batch sizes and the prefill chunk.
+    """
+
+    def __init__(self, model: Any, *, end_tokens: Iterable[int], limits: BatchLimits) -> None:
+        self._model = model
+        self._end_tokens = sorted(end_tokens)
+        self._limits = limits
+        self._samplers = Samplers()
+        self._rows: dict[JobId, _Row] = {}
+        self._by_uid: dict[int, _Row] = {}
+        self._generator = self._new_generator()
+
+    def new_caches(self) -> list[Cache]:
+        """The model's own empty caches, one a layer."""
+        caches: list[Cache] = make_prompt_cache(self._model)
+        return caches
+
+    def admit(self, job: Job, *, start: int, state: list[Cache] | None, stops: Sequence[int]) -> None:
+        """Queue a job for prefill from `start` on; its segments end at `stops` and at the prompt's end."""
+        edges = [start, *stops, len(job.tokens)]
+        (uid,) = self._generator.insert_segments(
+            [[list(job.tokens[begin:end]) for begin, end in pairwise(edges)]],
+            max_tokens=[job.max_tokens],
+            caches=[state],
+            # A list of its own: mlx-lm appends to it as the state grows.
+            all_tokens=[list(job.tokens[:start])],
+            samplers=[self._samplers.sampler(job.sampling)],
+            logits_processors=[logits_processors(job.sampling)],
+        )
+        row = _Row(job, uid, start, list(stops))
+        self._rows[job.id] = row
+        self._by_uid[uid] = row
+
+    def step(self) -> StepOutput:
+        """One decode step for all running rows and one prefill chunk for those that still prefill."""
+        prompts, replies = self._generator.next()
+        prefilled: list[tuple[JobId, Prefilled]] = []
+        segment_ends: list[JobId] = []
+        for response in prompts:
+            row = self._by_uid[response.uid]
+            done = row.start + response.progress[0]
+            prefilled.append((row.job.id, Prefilled(done, len(row.job.tokens))))
+            # mlx-lm also ends a segment before each prompt's last token; only ours are reported.
+            if response.end_of_segment and row.stops and row.stops[0] == done:
+                row.stops.pop(0)
+                segment_ends.append(row.job.id)
+        return StepOutput(prefilled, segment_ends, [self._generated(reply) for reply in replies])
+
+    def _generated(self, reply: Any) -> tuple[JobId, Generated]:
+        row = self._by_uid[reply.uid]
+        wanted = row.job.sampling.top_logprobs
+        logprob: TokenLogprob | None = None
+        if wanted is not None:
+            logprob = token_logprob(reply.logprobs, reply.token, wanted)
+        finish = None
+        if reply.finish_reason is not None:
+            finish = _FINISH[reply.finish_reason]
+            row.finished = (reply.prompt_cache, reply.all_tokens)
+            del self._by_uid[row.uid]
+        return row.job.id, Generated(reply.token, logprob, finish)
+
+    def seal(self, job: JobId) -> Sealed[SealedState]:
+        """Copy a job's state out, with the tokens it describes."""
+        row = self._rows[job]
+        if row.finished is not None:
+            caches, tokens = row.finished
+        else:
+            caches, tokens = self._generator.extract_cache([row.uid])[row.uid]
+        return Sealed(seal(caches, len(tokens)), pack(tokens))
+
+    def restore(self, payload: SealedState, n_tokens: int) -> list[Cache]:
+        """A private state of the first `n_tokens` tokens, checked against what this model would make."""
+        caches = payload.restore(n_tokens)
+        expected = self.new_caches()
+        if [type(cache) for cache in caches] != [type(cache) for cache in expected]:
+            raise RestoreError("the stored state was made by a model with other cache kinds")
+        return caches
+
+    def release(self, job: JobId) -> None:
+        """Forget a finished job."""
+        row = self._rows.pop(job, None)
+        if row is not None:
+            self._by_uid.pop(row.uid, None)
+
+    def discard(self, jobs: Collection[JobId]) -> None:
+        """Take jobs out of the batch at whatever stage they are."""
+        uids = [row.uid for job in jobs if (row := self._rows.get(job)) and row.finished is None]
+        if uids:
+            self._generator.remove(uids)
+        for job in jobs:
+            self.release(job)
+
+    def rebuild(self) -> None:
+        """A new batch generator: after an exception in a step, the old one's rows and tokens disagree."""
+        self._rows.clear()
+        self._by_uid.clear()
+        self._generator.close()
+        self._generator = self._new_generator()
+        mx.clear_cache()
+
+    def idle(self) -> None:
+        """Give MLX's free buffers back to the system."""
+        mx.clear_cache()
+
+    def close(self) -> None:
+        """Drop the model and end this thread's use of the device; nothing may be called after it.
+
+        A thread that ends with live streams aborts the process at exit (ml-explore/mlx issue 4373).
+        """
+        self._rows.clear()
+        self._by_uid.clear()
+        self._generator.close()
+        del self._generator, self._model
+        mx.synchronize()
+        mx.clear_cache()
+        mx.clear_streams()
+
+    def _new_generator(self) -> BatchGenerator:
+        return BatchGenerator(
+            self._model,
+            stop_tokens=[[token] for token in self._end_tokens],
+            completion_batch_size=self._limits.max_running,
+            prefill_batch_size=self._limits.prefill_batch,
+            prefill_step_size=self._limits.prefill_step_tokens,
+        )

@@ -1,0 +1,147 @@
+"""Finds, loads and proves a model. Engine thread only; whatever is wrong becomes one sentence."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import mlx.core as mx
+from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
+from mlx_lm.models.cache import make_prompt_cache
+from mlx_lm.utils import load
+
+from app.engine.demo import DEMO_NAME, Progress, demo_model
+from app.engine.payload import cache_kinds, cache_signature, is_truncatable
+from app.errors import ModelError
+
+_DEFAULT_CONTEXT_LENGTH = 8192
+"""For a model whose config names no length; generous for the small models that leave it out."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelSource:
+    """Which model to load. An empty `path` is the embedded demo model."""
+
+    path: str = ""
+    alias: str = ""
+    revision: str = ""
+    adapter_path: str = ""
+    trust_remote_code: bool = False
+    chat_template: str = ""
+    context_length: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadedModel:
+    """A model on the device, and what is known of it. `network` may only be used on the engine thread."""
+
+    name: str
+    aliases: tuple[str, ...]
+    family: str
+    network: Any
+    tokenizer: Any
+    context_length: int
+    cache_signature: str
+    cache_kinds: tuple[str, ...]
+    truncatable: bool
+    adapter: str
+
+
+def load_model(source: ModelSource, *, cache_folder: Path, progress: Progress) -> LoadedModel:
+    """Load a model and its tokenizer.
+
+    Raises:
+        ModelError: it cannot be found, read or used; the message says which and what to do.
+    """
+    path = source.path or str(demo_model(cache_folder, dtype=_demo_dtype(), progress=progress))
+    progress("loading the model", 0, 1)
+    network, tokenizer, config = _load(path, source)
+    progress("loading the model", 1, 1)
+    if source.chat_template:
+        tokenizer.chat_template = _read_template(source.chat_template)
+        tokenizer.has_chat_template = True
+    name = source.alias or _name(source.path)
+    caches = make_prompt_cache(network)
+    return LoadedModel(
+        name=name,
+        aliases=tuple(sorted({_name(source.path), source.path} - {"", name})),
+        family=str(config.get("model_type", "unknown")),
+        network=network,
+        tokenizer=tokenizer,
+        context_length=source.context_length or context_length(config),
+        cache_signature=cache_signature(caches),
+        cache_kinds=cache_kinds(caches),
+        truncatable=is_truncatable(caches),
+        adapter=source.adapter_path,
+    )
+
+
+def _load(path: str, source: ModelSource) -> tuple[Any, Any, dict[str, Any]]:
+    folder = Path(path).expanduser()
+    if not folder.exists() and _looks_like_a_path(path):
+        raise ModelError(f"model folder {folder} does not exist")
+    if folder.is_dir() and not (folder / "config.json").is_file():
+        raise ModelError(f"{folder} is not a model folder: it has no config.json")
+    if source.adapter_path and not Path(source.adapter_path).is_dir():
+        raise ModelError(f"adapter folder {source.adapter_path} does not exist")
+    try:
+        network, tokenizer, config = load(
+            str(folder) if folder.exists() else path,
+            tokenizer_config={"trust_remote_code": source.trust_remote_code},
+            adapter_path=source.adapter_path or None,
+            revision=source.revision or None,
+            return_config=True,
+            trust_remote_code=source.trust_remote_code,
+        )
+    except HFValidationError as error:
+        raise ModelError(f"{path!r} is neither a model folder nor a repository name: {error}") from error
+    except (HfHubHTTPError, LocalEntryNotFoundError, ConnectionError) as error:
+        raise ModelError(
+            f"model {path!r} is not a folder on this machine and cannot be downloaded: {_first_line(error)}"
+        ) from error
+    except (OSError, ValueError, KeyError, TypeError, RuntimeError) as error:
+        raise ModelError(f"model {path!r} cannot be loaded: {_first_line(error)}") from error
+    return network, tokenizer, config
+
+
+def context_length(config: Mapping[str, Any]) -> int:
+    """The longest context a model's config promises, in tokens."""
+    for section in (config, config.get("text_config") or {}):
+        for key in ("max_position_embeddings", "max_sequence_length", "n_positions"):
+            value = section.get(key)
+            if isinstance(value, int) and value > 0:
+                return value
+    return _DEFAULT_CONTEXT_LENGTH
+
+
+def _demo_dtype() -> mx.Dtype:
+    """On a CPU dense float32 is the fast form by far; a GPU takes half the memory and is faster for it."""
+    return mx.float32 if mx.default_device().type == mx.DeviceType.cpu else mx.bfloat16
+
+
+def _name(path: str) -> str:
+    if not path:
+        return DEMO_NAME
+    return Path(path).expanduser().resolve().name if Path(path).expanduser().exists() else path
+
+
+def _looks_like_a_path(path: str) -> bool:
+    return path.startswith((".", "/", "~")) or path.count("/") > 1
+
+
+def _read_template(file: str) -> str:
+    try:
+        text = Path(file).expanduser().read_text()
+    except OSError as error:
+        raise ModelError(f"chat template {file} cannot be read: {error.strerror}") from error
+    if file.endswith(".json"):
+        try:
+            return str(json.loads(text)["chat_template"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise ModelError(f"chat template {file} is JSON without a chat_template text") from error
+    return text
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]

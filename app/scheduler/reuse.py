@@ -1,0 +1,136 @@
+"""What a job starts from and what is kept of it: the store on one side, the decoder's states on the other."""
+
+import logging
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from app.bus import Emit
+from app.clock import Clock
+from app.errors import RestoreError, UnsupportedCacheError
+from app.events import Miss, Origin, PayloadRestored, PayloadSealed, Rejection
+from app.scheduler.job import Boundary, Job
+from app.scheduler.ports import Decoder
+from app.snapshots.entry import Payload
+from app.snapshots.store import SnapshotStore
+
+P = TypeVar("P", bound=Payload)
+S = TypeVar("S")
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Start(Generic[S]):
+    """Where a job's prefill begins: at `cached_tokens` with `state`, or at 0 with the reason why."""
+
+    cached_tokens: int
+    state: S | None
+    miss: Miss | None
+
+
+class Reuse(Generic[P, S]):
+    """Restores stored states for jobs, and seals and stores what their prefill and reply leave behind.
+
+    Args:
+        store: where states wait.
+        decoder: makes and takes states.
+        store_completions: whether the state at a reply's end is stored as well as the one before it.
+        emit: takes `PayloadSealed` and `PayloadRestored`.
+        clock: monotonic seconds.
+    """
+
+    def __init__(
+        self,
+        store: SnapshotStore[P],
+        decoder: Decoder[P, S],
+        *,
+        store_completions: bool,
+        emit: Emit,
+        clock: Clock,
+    ) -> None:
+        self._store = store
+        self._decoder = decoder
+        self._store_completions = store_completions
+        self._emit = emit
+        self._clock = clock
+
+    def start(self, job: Job) -> Start[S]:
+        """The best stored state that can really be restored, else a cold start; counted either way."""
+        if not job.use_snapshots:
+            self._store.skip(Miss.OPTED_OUT, prompt_tokens=len(job.tokens), cause=job.trace)
+            return Start(0, None, Miss.OPTED_OUT)
+        found = self._store.find(bucket=job.bucket, session=job.session, tokens=job.packed)
+        failed = 0
+        for candidate in found.candidates:
+            state = self._restore(job, candidate.payload, candidate.use_tokens)
+            if state is not None:
+                self._store.hit(found, candidate, failed_restores=failed, cause=job.trace)
+                return Start(candidate.use_tokens, state, None)
+            failed += 1
+        return Start(0, None, self._store.miss(found, failed_restores=failed, cause=job.trace))
+
+    def _restore(self, job: Job, payload: P, n_tokens: int) -> S | None:
+        began = self._clock()
+        state: S | None = None
+        error = None
+        try:
+            state = self._decoder.restore(payload, n_tokens)
+        except RestoreError as failure:
+            error = str(failure)
+            log.warning("a stored state of %d tokens could not be restored: %s", n_tokens, failure)
+        self._emit(PayloadRestored(job.trace, began, self._clock(), n_tokens, payload.nbytes, error))
+        return state
+
+    def captures(self, job: Job, start: int) -> list[Boundary]:
+        """Where a prefill from `start` stops to be captured: past what is restored, and worth keeping."""
+        limits = self._store.limits
+        ahead: list[Boundary] = []
+        if not (limits.enabled and job.use_snapshots):
+            return ahead
+        for boundary in job.boundaries:
+            if not start < boundary.length < len(job.tokens):
+                continue
+            if boundary.length < limits.min_prefix_tokens:
+                # Counted here: sealing a state only to have it refused would cost a copy.
+                self._refuse(job, Rejection.TOO_SHORT, boundary.origin, boundary.length)
+            else:
+                ahead.append(boundary)
+        return ahead
+
+    def keep_boundary(self, job: Job, boundary: Boundary) -> None:
+        """Store the state of a job whose prefill stands at `boundary`."""
+        self._keep(job, boundary.origin, boundary.length)
+
+    def keep_completion(self, job: Job, generated_tokens: int) -> None:
+        """Store the state at a reply's end, where that is wanted."""
+        if self._store_completions and self._store.limits.enabled and job.use_snapshots:
+            self._keep(job, Origin.COMPLETION, len(job.tokens) + generated_tokens)
+
+    def _keep(self, job: Job, origin: Origin, n_tokens: int) -> None:
+        began = self._clock()
+        try:
+            sealed = self._decoder.seal(job.id)
+        except UnsupportedCacheError as refusal:
+            log.info("a state is not stored: %s", refusal)
+            self._emit(PayloadSealed(origin, job.trace, began, self._clock(), n_tokens, None))
+            self._refuse(job, Rejection.UNSUPPORTED, origin, n_tokens)
+            return
+        payload = sealed.payload
+        self._emit(PayloadSealed(origin, job.trace, began, self._clock(), n_tokens, payload.nbytes))
+        self._store.insert(
+            bucket=job.bucket,
+            session=None if origin is Origin.SYSTEM else job.session,
+            origin=origin,
+            tokens=sealed.tokens,
+            payload=payload,
+            cause=job.trace,
+        )
+
+    def _refuse(self, job: Job, reason: Rejection, origin: Origin, n_tokens: int) -> None:
+        self._store.refuse(
+            reason, origin=origin, session=job.session, tokens=n_tokens, nbytes=0, cause=job.trace
+        )
+
+    def sweep(self) -> None:
+        """Drop what has expired."""
+        self._store.sweep()

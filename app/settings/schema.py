@@ -1,0 +1,202 @@
+"""What can be set, as frozen values: types, bounds and one sentence each. Knows no file, environment or flag.
+
+The defaults are in `defaults.toml` and nowhere else, so a `Settings` always comes out of a loader.
+Help texts, docs/settings.md and the flags are made from the annotations here. An attribute has its unit
+in its name; where the name a user writes differs, `field(name=…)` says so.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct, field
+
+from app.settings.units import Unit
+
+
+Auto = Literal["auto"]
+Off = Literal["off"]
+Bytes = Annotated[int, Meta(ge=1, extra={"unit": Unit.BYTES})]
+Seconds = Annotated[float, Meta(gt=0, extra={"unit": Unit.SECONDS})]
+SecondsOrZero = Annotated[float, Meta(ge=0, extra={"unit": Unit.SECONDS})]
+Count = Annotated[int, Meta(ge=1)]
+
+Provenance = Mapping[str, str]
+"""Dotted key → the layer its value came from: `default`, a file's path, `env SAMOVAR_…`, `flag --…`."""
+
+
+class Server(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where the server listens, and how long things may take."""
+
+    host: Annotated[str, Meta(min_length=1, description="Address or host name to listen on.")]
+    port: Annotated[int, Meta(ge=0, le=65535, description="Port to listen on; 0 takes any free one.")]
+    drain_seconds: Annotated[
+        SecondsOrZero,
+        Meta(description="After SIGTERM, how long running requests may go on before they are ended."),
+    ]
+    max_request_bytes: Annotated[
+        Bytes, Meta(description="Largest request body accepted; a larger one is answered with 413.")
+    ]
+    keepalive_seconds: Annotated[
+        Seconds,
+        Meta(description="How long a stream may be silent before a comment is sent to keep it open."),
+    ]
+    request_seconds: Annotated[
+        Seconds, Meta(description="Longest a request may take, waiting included, before it is ended.")
+    ]
+    allow_unauthenticated: Annotated[
+        bool,
+        Meta(
+            description="Allow a host that is not loopback, so that everybody who reaches the port may use it."
+        ),
+    ]
+
+
+class Model(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which model is served."""
+
+    path: Annotated[
+        str,
+        Meta(
+            description="Folder of a model, or its hub id (owner/name); empty serves the built-in demo model."
+        ),
+    ]
+    alias: Annotated[
+        str, Meta(description="Name clients see and ask for; empty derives it from the model's path.")
+    ]
+    revision: Annotated[
+        str, Meta(description="Branch, tag or commit of the hub repository; empty is its default branch.")
+    ]
+    adapter_path: Annotated[str, Meta(description="Folder of a LoRA adapter to apply; empty applies none.")]
+    trust_remote_code: Annotated[
+        bool, Meta(description="Let the model's repository run its own Python code in this process.")
+    ]
+    chat_template: Annotated[
+        str,
+        Meta(
+            description="File with a chat template (Jinja) to use instead of the model's own; empty: its own."
+        ),
+    ]
+    context_length: Annotated[
+        Count | Auto,
+        Meta(description="Most tokens of prompt and reply together; auto is what the model declares."),
+    ]
+
+
+class Scheduler(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How many requests run, and how many wait."""
+
+    max_running: Annotated[Count, Meta(description="Most requests generated at the same time.")]
+    max_waiting: Annotated[
+        Count, Meta(description="Most requests that wait for a place; one more is answered with 503.")
+    ]
+    prefill_step_tokens: Annotated[
+        Count, Meta(description="Prompt tokens computed in one step; running replies pause for that long.")
+    ]
+    prefill_batch: Annotated[
+        Count, Meta(description="Most prompts computed in one step; never more than max_running.")
+    ]
+    stall_seconds: Annotated[
+        Seconds,
+        Meta(
+            description="With work pending and no step finished for this long, the server reports not live."
+        ),
+    ]
+    default_max_tokens: Annotated[
+        Count | Auto,
+        Meta(
+            description="Reply limit for a request that names none, cut to what is left of the context;"
+            " auto is all that is left."
+        ),
+    ]
+
+
+class Snapshots(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is kept of conversations between their turns."""
+
+    enabled: Annotated[
+        bool, Meta(description="Keep model state between turns; without it every turn starts cold.")
+    ]
+    capacity_bytes: Annotated[
+        Bytes | Auto,
+        Meta(
+            description="Memory for all snapshots together; auto fits it to the model and the memory left.",
+            extra={"zero": "to keep no snapshots write snapshots.enabled = false"},
+        ),
+    ]
+    max_entries: Annotated[
+        Count,
+        Meta(
+            description="Most snapshots kept; the least recently used goes first.",
+            extra={"zero": "to keep no snapshots write snapshots.enabled = false"},
+        ),
+    ]
+    max_arrays: Annotated[
+        Count | Auto | Off,
+        Meta(
+            description="Most device arrays in all snapshots; auto follows the device, off sets no limit.",
+            extra={"zero": "to keep no snapshots write snapshots.enabled = false"},
+        ),
+    ]
+    ttl_seconds: Annotated[
+        Seconds | Off,
+        Meta(
+            description="A snapshot not used for this long is removed; off keeps it until memory is needed.",
+            extra={"zero": "to let snapshots live for ever write off"},
+        ),
+    ] = field(name="ttl")
+    min_prefix_tokens: Annotated[
+        Count, Meta(description="A state of fewer tokens is not kept: computing it again is as fast.")
+    ]
+    supersede: Annotated[
+        bool, Meta(description="Let a conversation's newer snapshot replace the older ones it contains.")
+    ]
+    completions: Annotated[
+        Literal["auto", "always", "never"],
+        Meta(
+            description="Whether the state at a reply's end is kept as well; auto keeps it where the model's"
+            " state can be truncated."
+        ),
+    ]
+
+
+class Telemetry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the server tells about itself."""
+
+    otlp_endpoint: Annotated[
+        str,
+        Meta(
+            pattern=r"^(https?://\S+)?$",
+            extra={"allowed": "empty, or an address that begins with http:// or https://"},
+            description="Where spans are sent, as an http:// or https:// address; empty sends none.",
+        ),
+    ]
+    otlp_protocol: Annotated[
+        Literal["http/protobuf", "grpc"], Meta(description="How spans are sent to otlp_endpoint.")
+    ]
+    sample_ratio: Annotated[
+        float,
+        Meta(ge=0, le=1, description="Share of traces that are recorded, where the caller decided nothing."),
+    ]
+    log_level: Annotated[
+        Literal["debug", "info", "warning", "error"], Meta(description="Least severe log line written.")
+    ]
+    log_format: Annotated[
+        Literal["auto", "json", "console"],
+        Meta(description="How log lines look; auto is console on a terminal and json elsewhere."),
+    ]
+    service_name: Annotated[str, Meta(min_length=1, description="service.name of spans and log lines.")]
+    metrics: Annotated[bool, Meta(description="Serve Prometheus metrics at /metrics.")]
+
+
+class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Every setting, with its value decided. Frozen, picklable, passed down by whoever starts things."""
+
+    server: Server
+    model: Model
+    scheduler: Scheduler
+    snapshots: Snapshots
+    telemetry: Telemetry
+    strict: Annotated[
+        bool,
+        Meta(description="Stop at a setting that cannot be used; without it, warn and use the next layer's."),
+    ]

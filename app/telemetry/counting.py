@@ -1,0 +1,106 @@
+"""The listener that feeds histograms and counters from events. What the store did is counted by its tally alone."""
+
+from typing import assert_never
+
+from app.events import (
+    CaptureDeclined,
+    EngineRebuilt,
+    Event,
+    GenerationEnded,
+    LookupHit,
+    LookupMissed,
+    Miss,
+    Outcome,
+    PayloadRestored,
+    PayloadSealed,
+    RequestEnded,
+    SnapshotEvent,
+    SnapshotInserted,
+    SnapshotRejected,
+    SnapshotRemoved,
+    StoreCall,
+    TraceRef,
+    Transaction,
+)
+from app.telemetry.catalogue import OTHER, Prompt, Reuse
+from app.telemetry.metrics import Instruments
+
+NEVER_RUN = frozenset({Outcome.INVALID, Outcome.REFUSED})
+"""Outcomes of requests that were answered without being run; their duration says nothing about the service."""
+
+
+class Counting:
+    """Feeds `instruments`; called on whichever thread an event comes from."""
+
+    def __init__(self, instruments: Instruments) -> None:
+        self._instruments = instruments
+
+    def __call__(self, event: Event) -> None:
+        """Observe one event."""
+        to = self._instruments
+        match event:
+            case Transaction():
+                self._transaction(event)
+            case PayloadSealed(nbytes=nbytes):
+                if nbytes is not None:
+                    to.capture.observe(event.ended - event.started)
+            case PayloadRestored(error=error):
+                if error is None:
+                    to.restore.observe(event.ended - event.started)
+            case CaptureDeclined(reason=reason):
+                to.declines.get(reason, to.declines[OTHER]).inc()
+            case GenerationEnded():
+                self._generation(event)
+            case RequestEnded(route=route, outcome=outcome):
+                to.requests.get((route, outcome), to.requests[OTHER, outcome]).inc()
+                if outcome not in NEVER_RUN:
+                    to.duration.observe(event.seconds)
+            case EngineRebuilt():
+                to.rebuilds.inc()
+            case _:
+                assert_never(event)
+
+    def _transaction(self, transaction: Transaction) -> None:
+        if transaction.call is StoreCall.LOOKUP:
+            self._instruments.lookup_time.observe(transaction.ended - transaction.started)
+        for event in transaction.events:
+            self._snapshot(event)
+
+    def _snapshot(self, event: SnapshotEvent) -> None:
+        to = self._instruments
+        match event:
+            case SnapshotInserted(entry=entry):
+                to.size.observe(entry.nbytes)
+                to.prefix.observe(entry.tokens)
+            case SnapshotRemoved(reason=reason, idle_seconds=idle_seconds):
+                to.idle_before_removal[reason].observe(idle_seconds)
+            case LookupHit(reuse_gap_seconds=reuse_gap_seconds):
+                to.reuse_gap.observe(reuse_gap_seconds)
+            case LookupMissed(reason=reason):
+                if reason is Miss.DIVERGED:
+                    to.divergence.observe(event.common_prefix_tokens)
+            case SnapshotRejected():
+                pass
+            case _:
+                assert_never(event)
+
+    def _generation(self, ended: GenerationEnded) -> None:
+        to = self._instruments
+        to.generated_tokens.inc(ended.generated_tokens)
+        if ended.started is None:
+            return
+        to.queue.observe(ended.started - ended.queued)
+        if ended.first_token is None:
+            # How much of the prompt was computed is unknown here, so neither source is counted.
+            return
+        to.prefill.observe(ended.first_token - ended.started)
+        to.decode.observe(ended.ended - ended.first_token)
+        to.prompt_tokens[Prompt.CACHED].inc(ended.cached_tokens)
+        to.prompt_tokens[Prompt.COMPUTED].inc(ended.prompt_tokens - ended.cached_tokens)
+        reuse = Reuse.HIT if ended.cached_tokens else Reuse.MISS
+        to.time_to_first_token[reuse].observe(ended.first_token - ended.queued, _exemplar(ended.cause))
+
+
+def _exemplar(cause: TraceRef | None) -> dict[str, str] | None:
+    """A pointer to the trace, where there is one to be found."""
+    return {"trace_id": f"{cause.trace_id:032x}"} if cause is not None and cause.sampled else None

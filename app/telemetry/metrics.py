@@ -1,0 +1,160 @@
+"""Makes the series that are fed as things happen, and writes a registry out. It decides nothing about events.
+
+Series that are read at scrape are in `scrape.py`.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, PlatformCollector, ProcessCollector
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.metrics_core import Metric
+
+from app.events import Outcome, Removal
+from app.telemetry import catalogue
+from app.telemetry.catalogue import OTHER, Prompt, Reuse, Series
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """What is running, as versions."""
+
+    version: str
+    python: str
+    mlx: str
+    mlx_lm: str
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """What is served. `cache_kinds` are the kinds of its layers' caches, joined by commas."""
+
+    name: str
+    family: str
+    cache_kinds: str
+
+
+@dataclass(frozen=True, slots=True)
+class Instruments:
+    """Every series that is fed as things happen, its children made once and present at zero.
+
+    The keys of `requests` and `declines` include `OTHER`.
+    """
+
+    size: Histogram
+    prefix: Histogram
+    divergence: Histogram
+    capture: Histogram
+    restore: Histogram
+    lookup_time: Histogram
+    reuse_gap: Histogram
+    idle_before_removal: Mapping[Removal, Histogram]
+    declines: Mapping[str, Counter]
+    requests: Mapping[tuple[str, Outcome], Counter]
+    time_to_first_token: Mapping[Reuse, Histogram]
+    queue: Histogram
+    prefill: Histogram
+    decode: Histogram
+    duration: Histogram
+    prompt_tokens: Mapping[Prompt, Counter]
+    generated_tokens: Counter
+    rebuilds: Counter
+    model: Gauge
+
+    def set_model(self, model: Model) -> None:
+        """State what is served; what was stated before is withdrawn."""
+        self.model.clear()
+        self.model.labels(model.name, model.family, model.cache_kinds).set(1)
+
+
+def declare(
+    registry: CollectorRegistry, *, build: Build, routes: Collection[str], decline_reasons: Collection[str]
+) -> Instruments:
+    """Register every pushed series of the catalogue, and `process_*` and `python_info` where the platform has them.
+
+    Args:
+        registry: where the series go; one registry serves one call.
+        build: the labels of `samovar_build_info`.
+        routes: the route templates of the inference API; any other route is counted under `OTHER`.
+        decline_reasons: the reasons for which a capture can be declined; any other goes under `OTHER`.
+
+    Raises:
+        ValueError: the registry already holds one of these series.
+    """
+    ProcessCollector(registry=registry)
+    PlatformCollector(registry=registry)
+    _gauge(catalogue.BUILD, registry).labels(build.version, build.python, build.mlx, build.mlx_lm).set(1)
+    idle = _histogram(catalogue.IDLE_BEFORE_REMOVAL, registry)
+    declines = _counter(catalogue.DECLINES, registry)
+    requests = _counter(catalogue.REQUESTS, registry)
+    first_token = _histogram(catalogue.TIME_TO_FIRST_TOKEN, registry)
+    prompt_tokens = _counter(catalogue.PROMPT_TOKENS, registry)
+    return Instruments(
+        size=_histogram(catalogue.SIZE, registry),
+        prefix=_histogram(catalogue.PREFIX, registry),
+        divergence=_histogram(catalogue.DIVERGENCE, registry),
+        capture=_histogram(catalogue.CAPTURE, registry),
+        restore=_histogram(catalogue.RESTORE, registry),
+        lookup_time=_histogram(catalogue.LOOKUP_TIME, registry),
+        reuse_gap=_histogram(catalogue.REUSE_GAP, registry),
+        idle_before_removal={reason: idle.labels(reason.value) for reason in Removal},
+        declines={reason: declines.labels(reason) for reason in _with_other(decline_reasons)},
+        requests={
+            (route, outcome): requests.labels(route, outcome.value)
+            for route in _with_other(routes)
+            for outcome in Outcome
+        },
+        time_to_first_token={reuse: first_token.labels(reuse.value) for reuse in Reuse},
+        queue=_histogram(catalogue.QUEUE, registry),
+        prefill=_histogram(catalogue.PREFILL, registry),
+        decode=_histogram(catalogue.DECODE, registry),
+        duration=_histogram(catalogue.DURATION, registry),
+        prompt_tokens={source: prompt_tokens.labels(source.value) for source in Prompt},
+        generated_tokens=_counter(catalogue.GENERATED_TOKENS, registry),
+        rebuilds=_counter(catalogue.REBUILDS, registry),
+        model=_gauge(catalogue.MODEL, registry),
+    )
+
+
+def render(registry: CollectorRegistry, accept_header: str) -> tuple[bytes, str]:
+    """The registry as text and its content type: OpenMetrics with exemplars if asked for, else text 0.0.4."""
+    encode, content_type = choose_encoder(accept_header)
+    return encode(_WithoutCreated(registry)), content_type
+
+
+class _WithoutCreated:
+    """A registry without its `_created` samples: they double the series and say what nobody asks.
+
+    prometheus_client can leave them out for the whole process only; this leaves other registries alone.
+    """
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._registry = registry
+
+    def collect(self) -> Iterator[Metric]:
+        for metric in self._registry.collect():
+            metric.samples = [sample for sample in metric.samples if not sample.name.endswith("_created")]
+            yield metric
+
+
+def _with_other(values: Iterable[str]) -> tuple[str, ...]:
+    return (*values, OTHER)
+
+
+def _counter(series: Series, registry: CollectorRegistry) -> Counter:
+    return Counter(series.name, series.help, series.label_names, unit=series.unit, registry=registry)
+
+
+def _gauge(series: Series, registry: CollectorRegistry) -> Gauge:
+    return Gauge(series.name, series.help, series.label_names, unit=series.unit, registry=registry)
+
+
+def _histogram(series: Series, registry: CollectorRegistry) -> Histogram:
+    return Histogram(
+        series.name,
+        series.help,
+        series.label_names,
+        unit=series.unit,
+        registry=registry,
+        buckets=series.buckets,
+    )
