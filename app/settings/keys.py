@@ -1,7 +1,7 @@
-"""The settings one by one, read off the schema: a key's names, what it takes, and how it is read and shown.
+"""The settings one by one, read off the schema: a key's names, what it takes, how it is read and shown.
 
 Flags, environment names, help texts, error messages and the documentation's tables all come from here.
-Knows no layer and no value.
+Knows no layer, and no value but the one it is asked about.
 """
 
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from app.settings.units import Unit, format_bytes, format_seconds, parse_bytes, 
 
 ENVIRONMENT_PREFIX = "SAMOVAR_"
 
-# A flag names its section in the singular; what is asked for most often needs no section at all.
+# What is asked for most often needs no section; the others name theirs in the singular.
 _FLAG_PREFIX = {
     "": "",
     "server": "",
@@ -24,26 +24,173 @@ _FLAG_PREFIX = {
     "snapshots": "snapshot-",
     "telemetry": "telemetry-",
 }
-_FLAG_NAME = {"model.path": "model"}
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A table of the file; the keys at its top are the section without a name."""
+
+    name: str
+    description: str
+    keys: tuple["Key", ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One setting. `section` is empty for a key at the top of a file."""
+    """One setting.
+
+    `allowed` reads well after "must be"; `form` is a placeholder for the value, empty for a switch;
+    `hint` is what else to say to somebody whose value was refused.
+    """
 
     section: str
     name: str
     annotation: Any
-    description: str
-    zero_hint: str
-    kind: inspect.Type
-    bounds: inspect.Type
     unit: Unit | None
     words: tuple[str, ...]
+    form: str
     allowed: str
-    """What may be written, as it reads after "must be"."""
+    description: str
+    hint: str
 
     @property
     def dotted(self) -> str:
         """The name in messages and in provenance, such as `snapshots.ttl`."""
         return f"{self.section}.{self.name}" if self.section else self.name
+
+    @property
+    def flag(self) -> str:
+        """The name on the command line, such as `--snapshot-ttl`."""
+        if self.dotted == "model.path":
+            return "--model"
+        return "--" + _FLAG_PREFIX[self.section] + self.name.replace("_", "-")
+
+    @property
+    def environment(self) -> str:
+        """The name in the environment, such as `SAMOVAR_SNAPSHOTS__TTL`."""
+        return ENVIRONMENT_PREFIX + self.dotted.replace(".", "__").upper()
+
+    @property
+    def is_switch(self) -> bool:
+        """Whether it is true or false."""
+        return not self.form
+
+    def read(self, written: object) -> object:
+        """The value of what a file, the environment or a flag says.
+
+        Raises:
+            ValueError: it is not allowed; the message says what is.
+        """
+        try:
+            value = written
+            if self.unit is not None and written not in self.words:
+                value = parse_bytes(written) if self.unit is Unit.BYTES else parse_seconds(written)
+            # Lax, because text is all that the environment and flags can give: "8080", "true".
+            return msgspec.convert(value, self.annotation, strict=False)
+        except (ValueError, msgspec.ValidationError):
+            hint = f"; {self.hint}" if self.hint else ""
+            raise ValueError(f"must be {self.allowed}{hint}") from None
+
+    def show(self, value: object) -> str:
+        """A value as it could be written."""
+        if self.unit is Unit.BYTES and isinstance(value, int):
+            return format_bytes(value)
+        if self.unit is Unit.SECONDS and isinstance(value, float):
+            return format_seconds(value)
+        if isinstance(value, bool):
+            return str(value).lower()
+        return str(value) or '""'
+
+
+def sections() -> tuple[Section, ...]:
+    """The whole schema, in its order; the keys that stand alone come first."""
+    structs = [name for name, hint in _hints(Settings).items() if _is_struct(hint)]
+    alone = tuple(_key("", name, hint) for name, hint in _hints(Settings).items() if name not in structs)
+    tables = tuple(_section(name, _hints(Settings)[name]) for name in structs)
+    return (Section("", "What holds for all settings.", alone), *tables)
+
+
+def all_keys() -> tuple[Key, ...]:
+    """Every setting there is."""
+    return tuple(key for section in sections() for key in section.keys)
+
+
+def _hints(struct: type[msgspec.Struct]) -> dict[str, Any]:
+    """Annotations by the name a user writes."""
+    hints = get_type_hints(struct, include_extras=True)
+    return {field.encode_name: hints[field.name] for field in msgspec.structs.fields(struct)}
+
+
+def _is_struct(hint: Any) -> bool:
+    return isinstance(hint, type) and issubclass(hint, msgspec.Struct)
+
+
+def _section(name: str, struct: type[msgspec.Struct]) -> Section:
+    keys = tuple(_key(name, key, hint) for key, hint in _hints(struct).items())
+    return Section(name, struct.__doc__ or "", keys)
+
+
+def _key(section: str, name: str, annotation: Any) -> Key:
+    kinds, extra = _kinds(annotation)
+    words = tuple(
+        str(word) for kind in kinds if isinstance(kind, inspect.LiteralType) for word in kind.values
+    )
+    others = [kind for kind in kinds if not isinstance(kind, inspect.LiteralType)]
+    unit = extra.get("unit")
+    form, quantity = _describe(others[0], unit) if others else ("|".join(words), "")
+    return Key(
+        section=section,
+        name=name,
+        annotation=annotation,
+        unit=unit,
+        words=words,
+        form=form,
+        allowed=extra.get("allowed") or _joined([*words, *filter(None, [quantity])]),
+        description=extra["description"],
+        hint=extra.get("hint", ""),
+    )
+
+
+def _kinds(annotation: Any) -> tuple[list[inspect.Type], dict[str, Any]]:
+    """The alternatives of a type without their wrapping, and all that the schema says beside them."""
+    extra: dict[str, Any] = {}
+    pending, kinds = [inspect.type_info(annotation)], []
+    while pending:
+        kind = pending.pop(0)
+        if isinstance(kind, inspect.Metadata):
+            extra |= (kind.extra or {}) | (kind.extra_json_schema or {})
+            pending.append(kind.type)
+        elif isinstance(kind, inspect.UnionType):
+            pending.extend(kind.types)
+        else:
+            kinds.append(kind)
+    return kinds, extra
+
+
+def _describe(kind: inspect.Type, unit: Unit | None) -> tuple[str, str]:
+    """A placeholder for a value, and what is allowed in words."""
+    match kind:
+        case inspect.BoolType():
+            words = "", "true or false"
+        case inspect.IntType(ge=int(low), le=int(high)) if unit is Unit.BYTES:
+            span = f"from {format_bytes(low)} to {format_bytes(high)}"
+            words = "SIZE", f"a size {span}, such as 500MB or 8GiB"
+        case inspect.FloatType(gt=low, le=float(high)) if unit is Unit.SECONDS:
+            span = f"{'of' if low is None else 'of more than 0 and'} at most {format_seconds(high)}"
+            words = "DURATION", f"a duration {span}, such as 90s or 1h30m"
+        case inspect.IntType(ge=low, le=None):
+            words = "N", f"a whole number not below {low}"
+        case inspect.IntType(ge=low, le=high):
+            words = "N", f"a whole number from {low} to {high}"
+        case inspect.FloatType(ge=low, le=high):
+            words = "NUMBER", f"a number from {low} to {high}"
+        case inspect.StrType(min_length=shortest):
+            words = "TEXT", "text that is not empty" if shortest else "text"
+        case _:
+            raise TypeError(f"no words for settings of type {kind}")
+    return words
+
+
+def _joined(alternatives: list[str]) -> str:
+    *most, last = alternatives
+    return f"{', '.join(most)} or {last}" if most else last

@@ -12,13 +12,15 @@ from msgspec import Meta, Struct, field
 
 from app.settings.units import Unit
 
-
 Auto = Literal["auto"]
 Off = Literal["off"]
-Bytes = Annotated[int, Meta(ge=1, extra={"unit": Unit.BYTES})]
-Seconds = Annotated[float, Meta(gt=0, extra={"unit": Unit.SECONDS})]
-SecondsOrZero = Annotated[float, Meta(ge=0, extra={"unit": Unit.SECONDS})]
+# The upper bounds (1 PiB, a year) are there for typing errors: no machine and no wait is that large,
+# and an endless duration cannot be handed to a timer.
+Bytes = Annotated[int, Meta(ge=1, le=2**50, extra={"unit": Unit.BYTES})]
+Seconds = Annotated[float, Meta(gt=0, le=31_536_000.0, extra={"unit": Unit.SECONDS})]
+SecondsOrZero = Annotated[float, Meta(ge=0, le=31_536_000.0, extra={"unit": Unit.SECONDS})]
 Count = Annotated[int, Meta(ge=1)]
+KEEP_NONE = {"hint": "to keep no snapshots write snapshots.enabled = false"}
 
 Provenance = Mapping[str, str]
 """Dotted key → the layer its value came from: `default`, a file's path, `env SAMOVAR_…`, `flag --…`."""
@@ -45,9 +47,7 @@ class Server(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ]
     allow_unauthenticated: Annotated[
         bool,
-        Meta(
-            description="Allow a host that is not loopback, so that everybody who reaches the port may use it."
-        ),
+        Meta(description="Allow a host that is not loopback, where whoever reaches the port may use it."),
     ]
 
 
@@ -120,28 +120,28 @@ class Snapshots(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         Bytes | Auto,
         Meta(
             description="Memory for all snapshots together; auto fits it to the model and the memory left.",
-            extra={"zero": "to keep no snapshots write snapshots.enabled = false"},
+            extra=KEEP_NONE,
         ),
     ]
     max_entries: Annotated[
         Count,
         Meta(
             description="Most snapshots kept; the least recently used goes first.",
-            extra={"zero": "to keep no snapshots write snapshots.enabled = false"},
+            extra=KEEP_NONE,
         ),
     ]
     max_arrays: Annotated[
         Count | Auto | Off,
         Meta(
             description="Most device arrays in all snapshots; auto follows the device, off sets no limit.",
-            extra={"zero": "to keep no snapshots write snapshots.enabled = false"},
+            extra=KEEP_NONE,
         ),
     ]
     ttl_seconds: Annotated[
         Seconds | Off,
         Meta(
             description="A snapshot not used for this long is removed; off keeps it until memory is needed.",
-            extra={"zero": "to let snapshots live for ever write off"},
+            extra={"hint": "to let snapshots never expire write off"},
         ),
     ] = field(name="ttl")
     min_prefix_tokens: Annotated[

@@ -68,11 +68,16 @@ def parse_seconds(written: object) -> float:
         ValueError: it is none of these, or not finite.
     """
     if isinstance(written, (int, float)) and not isinstance(written, bool):
-        seconds = float(written)
-        if not math.isfinite(seconds):
-            raise ValueError("not a finite duration")
-        return seconds
-    text = written.strip() if isinstance(written, str) else ""
+        # By way of text, which makes a number too large for a float infinite and not an OverflowError.
+        seconds = float(str(written))
+    else:
+        seconds = _seconds_of_text(written.strip() if isinstance(written, str) else "")
+    if not math.isfinite(seconds):
+        raise ValueError("not a finite duration")
+    return seconds
+
+
+def _seconds_of_text(text: str) -> float:
     if _PLAIN.fullmatch(text):
         return float(text)
     match = _DURATION.fullmatch(text)

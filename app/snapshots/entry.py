@@ -3,7 +3,9 @@
 from array import array
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import NewType, Protocol
+from typing import Generic, NewType, Protocol, TypeVar
+
+from app.events import EntryFacts, TraceRef
 
 TokenBytes = NewType("TokenBytes", bytes)
 """A token vector as little-endian-or-native uint32, 4 bytes a token: prefixes compare by memcmp."""
@@ -15,7 +17,7 @@ ANONYMOUS_SESSION = "(anonymous)"
 
 
 def pack(tokens: Iterable[int]) -> TokenBytes:
-    """The token vector of `tokens`; raises OverflowError for an id outside 0…2³²−1."""
+    """The token vector of `tokens`; raises OverflowError for an id outside 0…2³²-1."""
     return TokenBytes(array("I", tokens).tobytes())
 
 
@@ -52,3 +54,23 @@ class Bucket:
     template_signature: str = ""
     media_digest: str = ""
     tenant: str = ""
+
+
+P = TypeVar("P", bound=Payload)
+
+
+@dataclass(slots=True, eq=False)
+class Entry(Generic[P]):
+    """One snapshot in the store. Its token vector is its path in the prefix tree, and kept nowhere else.
+
+    `used` numbers the uses of all entries in order, so that equal clock readings leave no tie.
+    """
+
+    facts: EntryFacts
+    bucket: Bucket
+    payload: P
+    created: float
+    inserted_by: TraceRef | None
+    last_used: float
+    used: int = 0
+    hits: int = 0

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from app.events import Miss, Origin, Outcome, Rejection, Removal
+from app.snapshots.stats import HIT
 
 
 class Kind(StrEnum):
@@ -51,9 +52,6 @@ class Prompt(StrEnum):
     CACHED = "cached"
 
 
-HIT = "hit"
-"""The one lookup outcome that is not a miss reason."""
-
 OTHER = "other"
 """What a label value outside its closed set is counted under, so that no input can add a series."""
 
@@ -96,8 +94,42 @@ ROUTE = Label("route")
 DECLINE = Label("reason")
 
 # A long prompt on a laptop prefills for minutes; buckets that end at ten seconds would hide just that.
-REQUEST_SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0)
-TOKEN_SECONDS = (0.005, 0.01, 0.015, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.25, 0.5, 1.0, 5.0, 30.0, 120.0, 600.0)
+REQUEST_SECONDS = (
+    0.01,
+    0.025,
+    0.05,
+    0.1,
+    0.25,
+    0.5,
+    1.0,
+    2.5,
+    5.0,
+    10.0,
+    20.0,
+    30.0,
+    60.0,
+    120.0,
+    300.0,
+    600.0,
+)
+TOKEN_SECONDS = (
+    0.005,
+    0.01,
+    0.015,
+    0.02,
+    0.03,
+    0.05,
+    0.075,
+    0.1,
+    0.15,
+    0.25,
+    0.5,
+    1.0,
+    5.0,
+    30.0,
+    120.0,
+    600.0,
+)
 STORE_SECONDS = (1e-5, 5e-5, 1e-4, 5e-4, 1e-3, 5e-3, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0)
 # One axis for both, so that the two curves lie over each other: overlap means that the store is too small.
 IDLE_SECONDS = (1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0, 7200.0, 21600.0)
@@ -119,19 +151,27 @@ def _histogram(name: str, text: str, buckets: tuple[float, ...], *labels: Label,
 
 INSERTS = _counter("samovar_snapshot_inserts_total", "Snapshots put into the store.", ORIGIN)
 INSERTED_BYTES = _counter(
-    "samovar_snapshot_inserted_bytes_total", "Bytes of the snapshots put into the store.", ORIGIN, unit="bytes"
+    "samovar_snapshot_inserted_bytes_total",
+    "Bytes of the snapshots put into the store.",
+    ORIGIN,
+    unit="bytes",
 )
 REMOVALS = _counter("samovar_snapshot_removals_total", "Snapshots that left the store.", REMOVAL)
 REMOVED_BYTES = _counter(
-    "samovar_snapshot_removed_bytes_total", "Bytes of the snapshots that left the store.", REMOVAL, unit="bytes"
+    "samovar_snapshot_removed_bytes_total",
+    "Bytes of the snapshots that left the store.",
+    REMOVAL,
+    unit="bytes",
 )
 SELF_EVICTIONS = _counter(
     "samovar_snapshot_self_evictions_total", "Evictions of live state of the very session that was inserting."
 )
-REJECTIONS = _counter("samovar_snapshot_rejections_total", "Snapshots that never entered the store.", REJECTION)
+REJECTIONS = _counter(
+    "samovar_snapshot_rejections_total", "Snapshots that never entered the store.", REJECTION
+)
 LOOKUPS = _counter("samovar_snapshot_lookups_total", "Lookups by how they ended.", LOOKUP)
 LOOKUP_TOKENS = _counter(
-    "samovar_snapshot_lookup_tokens_total", "Prompt tokens of all requests that were looked up.", unit="tokens"
+    "samovar_snapshot_lookup_tokens_total", "Prompt tokens of all requests, looked up or not.", unit="tokens"
 )
 REUSED_TOKENS = _counter(
     "samovar_snapshot_reused_tokens_total", "Prompt tokens whose state came out of the store.", unit="tokens"
@@ -142,10 +182,14 @@ ARRAYS = _gauge("samovar_snapshot_arrays", "Device arrays held by the snapshots 
 CAPACITY_BYTES = _gauge("samovar_snapshot_capacity_bytes", "Most bytes the store may hold.", unit="bytes")
 MAX_ENTRIES = _gauge("samovar_snapshot_max_entries", "Most snapshots the store may hold.")
 TTL_SECONDS = _gauge(
-    "samovar_snapshot_ttl_seconds", "How long a snapshot may go unused; +Inf where there is no limit.", unit="seconds"
+    "samovar_snapshot_ttl_seconds",
+    "How long a snapshot may go unused; +Inf where there is no limit.",
+    unit="seconds",
 )
 SIZE = _histogram("samovar_snapshot_size_bytes", "Size of a snapshot put in.", SIZE_BYTES, unit="bytes")
-PREFIX = _histogram("samovar_snapshot_prefix_tokens", "Tokens a snapshot put in describes.", TOKENS, unit="tokens")
+PREFIX = _histogram(
+    "samovar_snapshot_prefix_tokens", "Tokens a snapshot put in describes.", TOKENS, unit="tokens"
+)
 DIVERGENCE = _histogram(
     "samovar_snapshot_divergence_tokens",
     "Tokens a diverged prompt shared with the nearest snapshot.",
@@ -153,16 +197,25 @@ DIVERGENCE = _histogram(
     unit="tokens",
 )
 CAPTURE = _histogram(
-    "samovar_snapshot_capture_seconds", "Time to copy model state out of a batch.", STORE_SECONDS, unit="seconds"
+    "samovar_snapshot_capture_seconds",
+    "Time to copy model state out of a batch.",
+    STORE_SECONDS,
+    unit="seconds",
 )
 RESTORE = _histogram(
-    "samovar_snapshot_restore_seconds", "Time to copy a snapshot back for a request.", STORE_SECONDS, unit="seconds"
+    "samovar_snapshot_restore_seconds",
+    "Time to copy a snapshot back for a request.",
+    STORE_SECONDS,
+    unit="seconds",
 )
 LOOKUP_TIME = _histogram(
     "samovar_snapshot_lookup_seconds", "Time of one lookup in the store.", STORE_SECONDS, unit="seconds"
 )
 REUSE_GAP = _histogram(
-    "samovar_snapshot_reuse_gap_seconds", "Time a snapshot lay unused before a hit.", IDLE_SECONDS, unit="seconds"
+    "samovar_snapshot_reuse_gap_seconds",
+    "Time a snapshot lay unused before a hit.",
+    IDLE_SECONDS,
+    unit="seconds",
 )
 IDLE_BEFORE_REMOVAL = _histogram(
     "samovar_snapshot_idle_before_removal_seconds",
@@ -184,19 +237,31 @@ TIME_TO_FIRST_TOKEN = _histogram(
     unit="seconds",
 )
 INTER_TOKEN_LATENCY = _histogram(
-    "samovar_inter_token_latency_seconds", "Time between two tokens of one reply.", TOKEN_SECONDS, unit="seconds"
+    "samovar_inter_token_latency_seconds",
+    "Time between two tokens of one reply.",
+    TOKEN_SECONDS,
+    unit="seconds",
 )
 QUEUE = _histogram(
     "samovar_request_queue_seconds", "Time a request waited for a place.", REQUEST_SECONDS, unit="seconds"
 )
 PREFILL = _histogram(
-    "samovar_request_prefill_seconds", "Time from a place to the first token.", REQUEST_SECONDS, unit="seconds"
+    "samovar_request_prefill_seconds",
+    "Time from a place to the first token.",
+    REQUEST_SECONDS,
+    unit="seconds",
 )
 DECODE = _histogram(
-    "samovar_request_decode_seconds", "Time from the first token to the last.", REQUEST_SECONDS, unit="seconds"
+    "samovar_request_decode_seconds",
+    "Time from the first token to the last.",
+    REQUEST_SECONDS,
+    unit="seconds",
 )
 DURATION = _histogram(
-    "samovar_request_duration_seconds", "Time to answer a request that was run.", REQUEST_SECONDS, unit="seconds"
+    "samovar_request_duration_seconds",
+    "Time to answer a request that was run.",
+    REQUEST_SECONDS,
+    unit="seconds",
 )
 PROMPT_TOKENS = _counter(
     "samovar_prompt_tokens_total",
@@ -207,9 +272,13 @@ PROMPT_TOKENS = _counter(
 GENERATED_TOKENS = _counter("samovar_generated_tokens_total", "Tokens of ended replies.", unit="tokens")
 
 DEVICE_MEMORY = _gauge("samovar_device_memory_bytes", "Device memory.", _label("kind", Memory), unit="bytes")
-REBUILDS = _counter("samovar_engine_rebuilds_total", "Steps that raised, after which the batch was made anew.")
+REBUILDS = _counter(
+    "samovar_engine_rebuilds_total", "Steps that raised, after which the batch was made anew."
+)
 LAST_STEP = _gauge(
-    "samovar_engine_last_step_timestamp_seconds", "Unix time at which the last engine step ended.", unit="seconds"
+    "samovar_engine_last_step_timestamp_seconds",
+    "Unix time at which the last engine step ended.",
+    unit="seconds",
 )
 DROPPED = _counter(
     "samovar_telemetry_dropped_total", "Events, readings and spans that a sink lost.", _label("sink", Sink)
@@ -217,11 +286,23 @@ DROPPED = _counter(
 BUILD = _gauge(
     "samovar_build_info", "Always 1; what is running.", *map(Label, ("version", "python", "mlx", "mlx_lm"))
 )
-MODEL = _gauge("samovar_model_info", "Always 1; what is served.", *map(Label, ("model", "family", "cache_kinds")))
+MODEL = _gauge(
+    "samovar_model_info", "Always 1; what is served.", *map(Label, ("model", "family", "cache_kinds"))
+)
 
 CATALOGUE: tuple[Series, ...] = (
     *(INSERTS, INSERTED_BYTES, REMOVALS, REMOVED_BYTES, SELF_EVICTIONS, REJECTIONS),
-    *(LOOKUPS, LOOKUP_TOKENS, REUSED_TOKENS, ENTRIES, BYTES, ARRAYS, CAPACITY_BYTES, MAX_ENTRIES, TTL_SECONDS),
+    *(
+        LOOKUPS,
+        LOOKUP_TOKENS,
+        REUSED_TOKENS,
+        ENTRIES,
+        BYTES,
+        ARRAYS,
+        CAPACITY_BYTES,
+        MAX_ENTRIES,
+        TTL_SECONDS,
+    ),
     *(SIZE, PREFIX, DIVERGENCE, CAPTURE, RESTORE, LOOKUP_TIME, REUSE_GAP, IDLE_BEFORE_REMOVAL, DECLINES),
     *(REQUESTS, RUNNING, WAITING, TIME_TO_FIRST_TOKEN, INTER_TOKEN_LATENCY),
     *(QUEUE, PREFILL, DECODE, DURATION, PROMPT_TOKENS, GENERATED_TOKENS),

@@ -18,7 +18,6 @@ from app.events import (
     SnapshotInserted,
     SnapshotRejected,
     SnapshotRemoved,
-    StoreCall,
     TraceRef,
     Transaction,
 )
@@ -27,6 +26,10 @@ from app.telemetry.metrics import Instruments
 
 NEVER_RUN = frozenset({Outcome.INVALID, Outcome.REFUSED})
 """Outcomes of requests that were answered without being run; their duration says nothing about the service."""
+
+
+UNASKED = frozenset({Miss.DISABLED, Miss.OPTED_OUT})
+"""Misses without a lookup; their time would only make the others look fast."""
 
 
 class Counting:
@@ -39,8 +42,9 @@ class Counting:
         """Observe one event."""
         to = self._instruments
         match event:
-            case Transaction():
-                self._transaction(event)
+            case Transaction(events=parts):
+                for part in parts:
+                    self._snapshot(part, event.ended - event.started)
             case PayloadSealed(nbytes=nbytes):
                 if nbytes is not None:
                     to.capture.observe(event.ended - event.started)
@@ -60,13 +64,7 @@ class Counting:
             case _:
                 assert_never(event)
 
-    def _transaction(self, transaction: Transaction) -> None:
-        if transaction.call is StoreCall.LOOKUP:
-            self._instruments.lookup_time.observe(transaction.ended - transaction.started)
-        for event in transaction.events:
-            self._snapshot(event)
-
-    def _snapshot(self, event: SnapshotEvent) -> None:
+    def _snapshot(self, event: SnapshotEvent, call_seconds: float) -> None:
         to = self._instruments
         match event:
             case SnapshotInserted(entry=entry):
@@ -75,8 +73,11 @@ class Counting:
             case SnapshotRemoved(reason=reason, idle_seconds=idle_seconds):
                 to.idle_before_removal[reason].observe(idle_seconds)
             case LookupHit(reuse_gap_seconds=reuse_gap_seconds):
+                to.lookup_time.observe(call_seconds)
                 to.reuse_gap.observe(reuse_gap_seconds)
             case LookupMissed(reason=reason):
+                if reason not in UNASKED:
+                    to.lookup_time.observe(call_seconds)
                 if reason is Miss.DIVERGED:
                     to.divergence.observe(event.common_prefix_tokens)
             case SnapshotRejected():

@@ -1,0 +1,63 @@
+# Two commands do everything: `make serve` and `make test`. `make help` lists the rest.
+
+PYTHON  ?= python3.11
+VENV    ?= .venv
+# Which MLX backend: Metal on macOS, the CPU on Linux; `make serve BACKEND=cuda13` (or cuda12) on NVIDIA.
+BACKEND ?= default
+ARGS    ?=
+
+BIN     := $(VENV)/bin
+STAMP   := $(VENV)/.installed-$(BACKEND)
+PINS    := constraints/$(BACKEND).txt
+# Linux wheels of MLX carry a reference BLAS; Debian's OpenBLAS, where it is installed, is ~50 times faster.
+OPENBLAS := $(firstword $(wildcard /usr/lib/*/openblas-pthread/libblas.so.3))
+RUN     := $(if $(OPENBLAS),LD_PRELOAD=$(OPENBLAS) )$(BIN)/
+
+.DEFAULT_GOAL := help
+.PHONY: help install serve test test-fast check format lock bench clean
+
+help:  ## List the targets.
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+install: $(STAMP)  ## Create the virtual environment with everything pinned by hash.
+
+$(STAMP): $(PINS) constraints/demo.txt pyproject.toml
+	@command -v $(PYTHON) >/dev/null || { echo "$(PYTHON) is not installed; name another with PYTHON=…" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --no-deps --require-hashes -r $(PINS) -r constraints/demo.txt
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+serve: $(STAMP)  ## Start the server on 127.0.0.1:8080 with the demo model (ARGS="--model … --port …").
+	$(RUN)samovar serve $(ARGS)
+
+test: $(STAMP)  ## Run all tests (ARGS="-k …" for some).
+	$(RUN)python -m pytest $(ARGS)
+
+test-fast: $(STAMP)  ## Run the tests that take less than ten seconds each.
+	$(RUN)python -m pytest -m "not slow" $(ARGS)
+
+check: $(STAMP)  ## Static checks: format, lint, types, import direction.
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(STAMP)  ## Format and fix what can be fixed.
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(STAMP)  ## Run the benchmarks; results go to benchmarks/results.
+	$(RUN)python -m benchmarks.store_bench
+	$(RUN)python -m benchmarks.serving_bench
+
+LOCK = $(BIN)/uv pip compile pyproject.toml --quiet --group dev --universal --python-version 3.11 \
+  --generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-find-links
+
+lock: $(STAMP)  ## Pin the newest allowed versions anew (needs the network).
+	$(LOCK) --upgrade --extra cpu -o constraints/default.txt >/dev/null
+	$(LOCK) --extra cuda12 -c constraints/default.txt -o constraints/cuda12.txt >/dev/null
+	$(LOCK) --extra cuda13 -c constraints/default.txt -o constraints/cuda13.txt >/dev/null
+
+clean:  ## Remove the virtual environment and caches.
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist *.egg-info

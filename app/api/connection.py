@@ -1,0 +1,96 @@
+"""The client's end of a request: whether it is still there, and whether it still reads. Knows no route."""
+
+import asyncio
+import contextlib
+from collections.abc import Coroutine, Mapping
+from typing import Any, TypeVar
+
+from litestar.types import Receive, Send
+
+T = TypeVar("T")
+
+
+class ClientGone(Exception):
+    """The client closed its connection or reads nothing; nobody is left to be answered."""
+
+
+async def while_connected(receive: Receive, work: Coroutine[Any, Any, T]) -> T:
+    """The result of `work`, which is cancelled at once when the client goes away.
+
+    Call it after the body was read: whatever `receive` has to say then is the end.
+
+    Raises:
+        ClientGone: the client went away first.
+    """
+    # Granian's send is silent after a disconnect (its issue 650), so the only way to know is to listen.
+    gone = asyncio.ensure_future(_disconnect(receive))
+    task = asyncio.ensure_future(work)
+    try:
+        await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
+        if not task.done():
+            raise ClientGone
+        return task.result()
+    finally:
+        for each in (task, gone):
+            each.cancel()
+        with contextlib.suppress(BaseException):
+            await asyncio.gather(task, gone, return_exceptions=True)
+
+
+async def _disconnect(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+class EventWriter:
+    """Writes an event stream; the response starts with the first write, so that until then it can be another.
+
+    Args:
+        send: the ASGI send.
+        write_seconds: how long the client may take nothing before it counts as gone.
+    """
+
+    def __init__(self, send: Send, *, write_seconds: float) -> None:
+        self._send = send
+        self._write_seconds = write_seconds
+        self.started = False
+
+    async def start(self, headers: Mapping[str, str]) -> None:
+        """Send status 200 and the headers.
+
+        Raises:
+            ClientGone: the client does not read.
+        """
+        self.started = True
+        fields = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache", **headers}
+        await self._within_time(
+            {
+                "type": "http.response.start",
+                "status": 200,
+                "headers": [(name.encode(), value.encode()) for name, value in fields.items()],
+            }
+        )
+
+    async def write(self, events: bytes) -> None:
+        """Send some events in one piece.
+
+        Raises:
+            ClientGone: the client does not read.
+        """
+        await self._within_time({"type": "http.response.body", "body": events, "more_body": True})
+
+    async def end(self, events: bytes) -> None:
+        """Send the last events and end the response.
+
+        Raises:
+            ClientGone: the client does not read.
+        """
+        await self._within_time({"type": "http.response.body", "body": events, "more_body": False})
+
+    async def _within_time(self, message: Any) -> None:
+        # With its buffers full, Granian's send waits for ever, even after the client has closed its socket.
+        try:
+            async with asyncio.timeout(self._write_seconds):
+                await self._send(message)
+        except TimeoutError as error:
+            raise ClientGone from error

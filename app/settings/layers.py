@@ -1,0 +1,45 @@
+"""Where the layers lie, from the strongest to the weakest. Knows not how they are weighed."""
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from app.settings.resolution import Loaded, resolve
+from app.settings.schema import Settings
+from app.settings.sources import Layer, read_defaults, read_environment, read_file
+
+
+def load_here(flags: Layer, *, config: Path | None) -> Loaded:
+    """`load` for this process: its environment, its working folder, this system's file."""
+    return load(
+        flags, config=config, environ=os.environ, folder=Path.cwd(), system_file=system_file(sys.platform)
+    )
+
+
+def load(
+    flags: Layer, *, config: Path | None, environ: Mapping[str, str], folder: Path, system_file: Path
+) -> Loaded:
+    """The settings of all layers. `config` is a file that must exist.
+
+    Raises:
+        ConfigurationError: a layer cannot be read, or says something that cannot be used; one line a fault.
+    """
+    files = [] if config is None else [read_file(config.absolute(), required=True)]
+    local = folder / "samovar.toml"
+    if config is None or config.absolute() != local.absolute():
+        files.append(read_file(local, required=False))
+    files.append(read_file(system_file, required=False))
+    return resolve([flags, read_environment(environ), *files, read_defaults()])
+
+
+def system_file(platform: str) -> Path:
+    """Where a machine's own settings lie; `platform` as in `sys.platform`."""
+    if platform == "darwin":
+        return Path("/Library/Application Support/Samovar/samovar.toml")
+    return Path("/etc/samovar/samovar.toml")
+
+
+def built_in() -> Settings:
+    """The settings where nobody sets anything."""
+    return resolve([read_defaults()]).settings

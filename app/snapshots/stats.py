@@ -1,0 +1,167 @@
+"""The one place where store events are counted; `/metrics` and the statistics route both read it."""
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+from app.events import (
+    Event,
+    LookupHit,
+    LookupMissed,
+    Miss,
+    Occupancy,
+    Origin,
+    Rejection,
+    Removal,
+    SnapshotEvent,
+    SnapshotInserted,
+    SnapshotRejected,
+    SnapshotRemoved,
+    Transaction,
+)
+from app.snapshots.limits import Limits
+
+Name = TypeVar("Name", bound=str)
+
+HIT = "hit"
+"""The lookup outcome that is no `Miss`."""
+
+LRU_REASONS = (Removal.LRU_BYTES, Removal.LRU_ENTRIES, Removal.LRU_ARRAYS)
+
+NOT_ASKED = (Miss.DISABLED, Miss.OPTED_OUT)
+"""Outcomes of requests for which no lookup was made."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TallyReading:
+    """All counts since the start, and the occupancy they add up to: inserts - removals = entries.
+
+    Every member of each enum is a key from the start. `lookups` is keyed by `hit` or the `Miss` value.
+    `lookup_tokens`: prompt tokens of the lookups that were made, so neither `disabled` nor `opted_out`;
+    `reused_tokens` are those of them that were restored. `seq`: the last transaction, 0 before the first.
+    """
+
+    seq: int
+    inserts: Mapping[Origin, int]
+    inserted_bytes: Mapping[Origin, int]
+    removals: Mapping[Removal, int]
+    removed_bytes: Mapping[Removal, int]
+    self_evictions: int
+    rejections: Mapping[Rejection, int]
+    lookups: Mapping[str, int]
+    lookup_tokens: int
+    reused_tokens: int
+    occupancy: Occupancy
+
+
+class Tally:
+    """A listener that counts what a store did. Must hear every transaction of it, in order."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._seq = 0
+        self._inserts = dict.fromkeys(Origin, 0)
+        self._inserted_bytes = dict.fromkeys(Origin, 0)
+        self._removals = dict.fromkeys(Removal, 0)
+        self._removed_bytes = dict.fromkeys(Removal, 0)
+        self._self_evictions = 0
+        self._rejections = dict.fromkeys(Rejection, 0)
+        self._lookups = dict.fromkeys([HIT, *(miss.value for miss in Miss)], 0)
+        self._lookup_tokens = 0
+        self._reused_tokens = 0
+        self._occupancy = Occupancy(0, 0, 0, dict.fromkeys(Origin, (0, 0)))
+
+    def __call__(self, event: Event) -> None:
+        """Count a `Transaction` as a whole; other events are not the store's."""
+        if not isinstance(event, Transaction):
+            return
+        with self._lock:
+            for part in event.events:
+                self._count(part)
+            self._seq = event.seq
+            self._occupancy = event.occupancy
+
+    def read(self) -> TallyReading:
+        """All counts at one instant."""
+        with self._lock:
+            return TallyReading(
+                seq=self._seq,
+                inserts=dict(self._inserts),
+                inserted_bytes=dict(self._inserted_bytes),
+                removals=dict(self._removals),
+                removed_bytes=dict(self._removed_bytes),
+                self_evictions=self._self_evictions,
+                rejections=dict(self._rejections),
+                lookups=dict(self._lookups),
+                lookup_tokens=self._lookup_tokens,
+                reused_tokens=self._reused_tokens,
+                occupancy=self._occupancy,
+            )
+
+    def _count(self, event: SnapshotEvent) -> None:
+        match event:
+            case SnapshotInserted(entry=entry):
+                self._inserts[entry.origin] += 1
+                self._inserted_bytes[entry.origin] += entry.nbytes
+            case SnapshotRemoved(entry=entry, reason=removal):
+                self._removals[removal] += 1
+                self._removed_bytes[removal] += entry.nbytes
+                self._self_evictions += event.self_eviction
+            case SnapshotRejected(reason=rejection):
+                self._rejections[rejection] += 1
+            case LookupHit(prompt_tokens=prompt_tokens, reused_tokens=reused_tokens):
+                self._lookups[HIT] += 1
+                self._lookup_tokens += prompt_tokens
+                self._reused_tokens += reused_tokens
+            case LookupMissed(reason=miss, prompt_tokens=prompt_tokens):
+                self._lookups[miss.value] += 1
+                self._lookup_tokens += 0 if miss in NOT_ASKED else prompt_tokens
+
+
+def stats_payload(reading: TallyReading, limits: Limits) -> dict[str, object]:
+    """The snapshot part of `GET /v1/cache/stats`: flat JSON, sizes in bytes, times in seconds.
+
+    `snapshot_hit_rate` is a fraction, 0.0 without lookups. `snapshot_lookups` leaves out what made none
+    (`disabled`, `opted_out`); `snapshot_lookups_by_outcome` has them.
+    """
+    held = reading.occupancy
+    hits = reading.lookups[HIT]
+    lookups = sum(reading.lookups.values()) - sum(reading.lookups[miss] for miss in NOT_ASKED)
+    return {
+        "enabled": limits.enabled,
+        "snapshot_entries": held.entries,
+        "snapshot_bytes": held.nbytes,
+        "snapshot_bytes_per_entry": held.nbytes // held.entries if held.entries else 0,
+        "snapshot_arrays": held.arrays,
+        "snapshot_capacity_bytes": limits.capacity_bytes,
+        "snapshot_max_entries": limits.max_entries,
+        "snapshot_max_arrays": limits.max_arrays,
+        "snapshot_ttl_seconds": limits.ttl_seconds,
+        "snapshot_min_prefix_tokens": limits.min_prefix_tokens,
+        "snapshot_hits": hits,
+        "snapshot_lookups": lookups,
+        "snapshot_hit_rate": hits / lookups if lookups else 0.0,
+        "snapshot_lookup_tokens": reading.lookup_tokens,
+        "snapshot_reused_tokens": reading.reused_tokens,
+        "snapshot_inserts": sum(reading.inserts.values()),
+        "snapshot_evictions_lru": sum(reading.removals[reason] for reason in LRU_REASONS),
+        "snapshot_evictions_ttl": reading.removals[Removal.TTL],
+        "snapshot_supersedes": reading.removals[Removal.SUPERSEDED],
+        "snapshot_replaced": reading.removals[Removal.REPLACED],
+        "snapshot_self_evictions": reading.self_evictions,
+        "snapshot_rejections_oversized": reading.rejections[Rejection.OVERSIZED],
+        "snapshot_removals_by_reason": _by_name(reading.removals),
+        "snapshot_removed_bytes_by_reason": _by_name(reading.removed_bytes),
+        "snapshot_inserts_by_origin": _by_name(reading.inserts),
+        "snapshot_rejections_by_reason": _by_name(reading.rejections),
+        "snapshot_lookups_by_outcome": _by_name(reading.lookups),
+        "snapshot_entries_by_origin": {
+            origin.value: entries for origin, (entries, _) in held.by_origin.items()
+        },
+        "snapshot_bytes_by_origin": {origin.value: nbytes for origin, (_, nbytes) in held.by_origin.items()},
+    }
+
+
+def _by_name(counts: Mapping[Name, int]) -> dict[str, int]:
+    return {str(name): count for name, count in counts.items()}

@@ -1,0 +1,231 @@
+"""The listener that turns events into spans, after the fact and with the times the events carry.
+
+Names and nesting are those of docs/metrics.md. Neither prompt text nor a session's own key is ever told.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import assert_never
+
+from opentelemetry.context import Context
+from opentelemetry.trace import Link, NonRecordingSpan, Span, Status, StatusCode, Tracer, set_span_in_context
+
+from app.clock import Clock
+from app.events import (
+    CaptureDeclined,
+    EngineRebuilt,
+    Event,
+    FinishReason,
+    GenerationEnded,
+    PayloadRestored,
+    PayloadSealed,
+    Rejection,
+    Removal,
+    RequestEnded,
+    SnapshotEvent,
+    SnapshotRejected,
+    SnapshotRemoved,
+    StoreCall,
+    TraceRef,
+    Transaction,
+)
+from app.telemetry.snapshot_facts import SESSION_HASH, Facts, HashSession, facts_of
+from app.telemetry.tracing import span_context
+
+MAX_REMOVAL_SPANS = 32
+"""A call that removes more entries than this makes one summary span, so that a clear is not a flood."""
+
+SUMMARY_SPAN = "snapshot.removals"
+
+REMOVAL_SPANS: Mapping[Removal, str] = {
+    Removal.SUPERSEDED: "snapshot.supersede",
+    Removal.REPLACED: "snapshot.replace",
+    Removal.LRU_BYTES: "snapshot.evict",
+    Removal.LRU_ENTRIES: "snapshot.evict",
+    Removal.LRU_ARRAYS: "snapshot.evict",
+    Removal.PRESSURE: "snapshot.evict",
+    Removal.TTL: "snapshot.expire",
+    Removal.CLEARED: "snapshot.remove",
+}
+
+ROOT_CALLS = frozenset({StoreCall.SWEEP, StoreCall.CLEAR, StoreCall.SHED})
+"""Calls that are no part of a request: their spans are roots, linked to what brought them about."""
+
+PREFIX = "samovar.snapshot."
+
+
+class EventSpans:
+    """Makes spans with `tracer`; called on whichever thread an event comes from.
+
+    Args:
+        tracer: of the process's own provider.
+        hash_session: names a session in `session.hash`.
+        clock: the clock that the events' times are from.
+        unix_nanoseconds: wall time, read with the clock at each event: the two drift apart while a laptop sleeps.
+    """
+
+    def __init__(
+        self, tracer: Tracer, *, hash_session: HashSession, clock: Clock, unix_nanoseconds: Callable[[], int]
+    ) -> None:
+        self._tracer = tracer
+        self._hash_session = hash_session
+        self._clock = clock
+        self._unix_nanoseconds = unix_nanoseconds
+
+    def __call__(self, event: Event) -> None:
+        """Make the spans of one event; none where its trace is not sampled."""
+        match event:
+            case Transaction() | PayloadSealed() | PayloadRestored() | GenerationEnded():
+                if event.cause is None or event.cause.sampled:
+                    self._record(event)
+            case CaptureDeclined() | RequestEnded() | EngineRebuilt():
+                pass
+            case _:
+                assert_never(event)
+
+    def _record(self, event: Transaction | PayloadSealed | PayloadRestored | GenerationEnded) -> None:
+        pen = _Pen(self._tracer, self._unix_nanoseconds() - _nanoseconds(self._clock()))
+        match event:
+            case Transaction():
+                self._transaction(event, pen)
+            case PayloadSealed():
+                _capture(event, pen)
+            case PayloadRestored():
+                _restore(event, pen)
+            case GenerationEnded():
+                _stages(event, pen)
+            case _:
+                assert_never(event)
+
+    def _transaction(self, transaction: Transaction, pen: "_Pen") -> None:
+        is_root = transaction.call in ROOT_CALLS
+        removals = [event for event in transaction.events if isinstance(event, SnapshotRemoved)]
+        others = [event for event in transaction.events if not isinstance(event, SnapshotRemoved)]
+        attributes: Facts = {}
+        for event in others:
+            attributes.update(self._attributes(event))
+        span = pen.draw(
+            f"snapshot.{transaction.call.value}",
+            transaction.started,
+            transaction.ended,
+            within=Context() if is_root else _inside(transaction.cause),
+            attributes=attributes,
+            links=_links(transaction.cause) if is_root else (),
+        )
+        if not span.get_span_context().trace_flags.sampled:
+            return
+        within = set_span_in_context(span, Context())
+        for event in others:
+            if isinstance(event, SnapshotRejected):
+                pen.draw("snapshot.reject", transaction.started, transaction.ended, within, attributes)
+        if len(removals) > MAX_REMOVAL_SPANS:
+            pen.draw(SUMMARY_SPAN, transaction.started, transaction.ended, within, _summary(removals))
+            return
+        for removal in removals:
+            pen.draw(
+                REMOVAL_SPANS[removal.reason],
+                transaction.started,
+                transaction.ended,
+                within,
+                self._attributes(removal),
+                _links(removal.inserted_by),
+            )
+
+    def _attributes(self, event: SnapshotEvent) -> Facts:
+        facts = facts_of(event, self._hash_session)
+        return {name if name == SESSION_HASH else PREFIX + name: value for name, value in facts.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class _Pen:
+    """Draws finished spans; `shift_nanoseconds` takes the events' clock to Unix time."""
+
+    tracer: Tracer
+    shift_nanoseconds: int
+
+    def draw(
+        self,
+        name: str,
+        started: float,
+        ended: float,
+        within: Context,
+        attributes: Mapping[str, str | int | float | bool],
+        links: Sequence[Link] = (),
+        error: str | None = None,
+    ) -> Span:
+        """A span from `started` to `ended`; one with an `error` is marked as failed."""
+        span = self.tracer.start_span(
+            name,
+            context=within,
+            attributes=attributes,
+            links=links,
+            start_time=self.shift_nanoseconds + _nanoseconds(started),
+        )
+        if error is not None:
+            span.set_status(Status(StatusCode.ERROR, error))
+        span.end(self.shift_nanoseconds + _nanoseconds(ended))
+        return span
+
+
+def _capture(sealed: PayloadSealed, pen: _Pen) -> None:
+    attributes: Facts = {PREFIX + "origin": sealed.origin.value, PREFIX + "tokens": sealed.tokens}
+    if sealed.nbytes is None:
+        attributes[PREFIX + "outcome"] = Rejection.UNSUPPORTED.value
+    else:
+        attributes[PREFIX + "bytes"] = sealed.nbytes
+    pen.draw("snapshot.capture", sealed.started, sealed.ended, _inside(sealed.cause), attributes)
+
+
+def _restore(restored: PayloadRestored, pen: _Pen) -> None:
+    attributes: Facts = {PREFIX + "tokens": restored.tokens, PREFIX + "bytes": restored.nbytes}
+    within = _inside(restored.cause)
+    pen.draw("snapshot.restore", restored.started, restored.ended, within, attributes, error=restored.error)
+
+
+def _stages(ended: GenerationEnded, pen: _Pen) -> None:
+    """One span a stage that began; the last one says how it all ended."""
+    if ended.cause is None:
+        return
+    begins: list[tuple[str, float, Facts]] = [("queue", ended.queued, {})]
+    if ended.started is not None:
+        computed = ended.prompt_tokens - ended.cached_tokens
+        tokens: Facts = {
+            "samovar.prefill.tokens": computed,
+            "samovar.prefill.cached_tokens": ended.cached_tokens,
+        }
+        begins.append(("prefill", ended.started, tokens))
+    if ended.first_token is not None:
+        begins.append(("decode", ended.first_token, {"samovar.decode.tokens": ended.generated_tokens}))
+    ends = [*(begin for _, begin, _ in begins[1:]), ended.ended]
+    within = _inside(ended.cause)
+    for (name, begin, attributes), end in zip(begins, ends, strict=True):
+        is_last = name == begins[-1][0]
+        outcome: Facts = {"samovar.finish_reason": ended.reason.value} if is_last else {}
+        error = ended.error or "" if is_last and ended.reason is FinishReason.ERROR else None
+        pen.draw(name, begin, end, within, attributes | outcome, error=error)
+
+
+def _summary(removals: Sequence[SnapshotRemoved]) -> Facts:
+    reasons = Counter(removal.reason.value for removal in removals)
+    return {
+        PREFIX + "removals": len(removals),
+        PREFIX + "bytes": sum(removal.entry.nbytes for removal in removals),
+        PREFIX + "self_evictions": sum(removal.self_eviction for removal in removals),
+        **{f"{PREFIX}removals.{reason}": count for reason, count in reasons.items()},
+    }
+
+
+def _inside(cause: TraceRef | None) -> Context:
+    """The context under `cause`; an empty one, not the ambient one, where there is no cause."""
+    if cause is None:
+        return Context()
+    return set_span_in_context(NonRecordingSpan(span_context(cause)), Context())
+
+
+def _links(ref: TraceRef | None) -> tuple[Link, ...]:
+    return () if ref is None else (Link(span_context(ref)),)
+
+
+def _nanoseconds(seconds: float) -> int:
+    return round(seconds * 1e9)

@@ -1,0 +1,108 @@
+"""A scheduler over a hash-chain decoder and a real store, stepped by hand."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from app.events import Event, FinishReason, GenerationEnded
+from app.scheduler.admission import Admission
+from app.scheduler.core import Scheduler
+from app.scheduler.job import Delta, Failed, Generated, Job, JobId, Started
+from app.scheduler.reuse import Reuse
+from app.snapshots.limits import Limits
+from app.snapshots.stats import Tally
+from app.snapshots.store import SnapshotStore
+from tests.support.clock import ManualClock
+from tests.support.hash_chain import ChainPayload, HashChainDecoder
+
+
+class ServingRoom:
+    """Everything between a job and its deltas, with nothing hidden.
+
+    Args:
+        decoder: the hash chain to run.
+        limits: of the store.
+        max_running, max_waiting: of the scheduler.
+        store_completions: whether replies' ends are stored.
+    """
+
+    def __init__(
+        self,
+        decoder: HashChainDecoder | None = None,
+        *,
+        limits: Limits | None = None,
+        max_running: int = 4,
+        max_waiting: int = 100,
+        store_completions: bool = True,
+    ) -> None:
+        self.clock = ManualClock()
+        self.decoder = decoder or HashChainDecoder()
+        self.events: list[Event] = []
+        self.tally = Tally()
+        self.deltas: dict[JobId, list[Delta]] = defaultdict(list)
+        self.gaps: list[tuple[float, int]] = []
+        self.store: SnapshotStore[ChainPayload] = SnapshotStore(
+            limits
+            or Limits(capacity_bytes=10**9, max_entries=1000, ttl_seconds=None, min_prefix_tokens=1),
+            clock=self.clock,
+            emit=self.hear,
+        )
+        self.admission = Admission(max_waiting=max_waiting, wake=lambda: None)
+        self.scheduler: Scheduler[ChainPayload, list[bytes]] = Scheduler(
+            self.decoder,
+            Reuse(
+                self.store,
+                self.decoder,
+                store_completions=store_completions,
+                emit=self.hear,
+                clock=self.clock,
+            ),
+            self.admission,
+            max_running=max_running,
+            deliver=self.take,
+            emit=self.hear,
+            token_gap=lambda seconds, tokens: self.gaps.append((seconds, tokens)),
+            clock=self.clock,
+        )
+
+    def hear(self, event: Event) -> None:
+        self.events.append(event)
+        self.tally(event)
+
+    def take(self, deltas: Sequence[tuple[JobId, Delta]]) -> None:
+        for job, delta in deltas:
+            self.deltas[job].append(delta)
+
+    def step(self, seconds: float = 1.0) -> bool:
+        """One step that takes `seconds` of the clock."""
+        self.clock.advance(seconds)
+        return self.scheduler.step()
+
+    def run(self, *jobs: Job) -> None:
+        """Offer jobs and step until nothing is left to do."""
+        for job in jobs:
+            self.admission.offer(job)
+        while self.step():
+            pass
+
+    def reply(self, job: Job) -> list[int]:
+        """The tokens a job got."""
+        return [delta.token for delta in self.deltas[job.id] if isinstance(delta, Generated)]
+
+    def started(self, job: Job) -> Started:
+        """How a job started."""
+        (started,) = (delta for delta in self.deltas[job.id] if isinstance(delta, Started))
+        return started
+
+    def last_words(self, job: Job) -> list[FinishReason | str]:
+        """Everything that ends a job, as told to its client."""
+        return [
+            delta.message if isinstance(delta, Failed) else delta.finish
+            for delta in self.deltas[job.id]
+            if isinstance(delta, Failed) or (isinstance(delta, Generated) and delta.finish)
+        ]
+
+    def ended(self) -> dict[JobId, FinishReason]:
+        """How each job ended, as told to the operator."""
+        ends = [event for event in self.events if isinstance(event, GenerationEnded)]
+        assert len({event.job_id for event in ends}) == len(ends), "a job ended twice"
+        return {JobId(event.job_id): event.reason for event in ends}
