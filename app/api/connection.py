@@ -1,7 +1,6 @@
 """The client's end of a request: whether it is still there, and whether it still reads. Knows no route."""
 
 import asyncio
-import contextlib
 from collections.abc import Coroutine, Mapping
 from typing import Any, TypeVar
 
@@ -33,8 +32,7 @@ async def while_connected(receive: Receive, work: Coroutine[Any, Any, T]) -> T:
     finally:
         for each in (task, gone):
             each.cancel()
-        with contextlib.suppress(BaseException):
-            await asyncio.gather(task, gone, return_exceptions=True)
+        await asyncio.gather(task, gone, return_exceptions=True)
 
 
 async def _disconnect(receive: Receive) -> None:

@@ -21,6 +21,8 @@ class Limits:
     """Longest a request may take, waiting included."""
     keepalive_seconds: float
     """Longest a stream stays silent: a comment is written then, or a client that left is never noticed."""
+    write_seconds: float = 60.0
+    """Longest a client may take nothing of what is sent to it before it counts as gone."""
     default_max_tokens: int | None = None
     """What a request gets that names no limit; None is all that is left of the context."""
 

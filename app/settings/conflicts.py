@@ -21,8 +21,8 @@ def conflicts(settings: Settings) -> Iterator[Conflict]:
     if not server.allow_unauthenticated and not is_loopback(server.host):
         yield Conflict(
             ("server.host", "server.allow_unauthenticated"),
-            "whoever reaches this address could use the server: listen on 127.0.0.1, or say that this is"
-            " meant with --allow-unauthenticated",
+            "whoever reaches this address could use the server; listen on 127.0.0.1, or, if that is meant,"
+            " set server.allow_unauthenticated = true",
         )
     if server.keepalive_seconds >= server.request_seconds:
         yield Conflict(
@@ -31,9 +31,7 @@ def conflicts(settings: Settings) -> Iterator[Conflict]:
         )
     for key, value in [("model.revision", model.revision), ("model.adapter_path", model.adapter_path)]:
         if value and not model.path:
-            yield Conflict(
-                (key, "model.path"), "the built-in demo model has none: say which model with --model"
-            )
+            yield Conflict((key, "model.path"), "the built-in demo model has none; say which model it is of")
     context = model.context_length
     if context == "auto":
         return

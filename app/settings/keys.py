@@ -9,6 +9,7 @@ from typing import Any, get_type_hints
 
 import msgspec
 from msgspec import inspect
+from msgspec.structs import FieldInfo, fields
 
 from app.settings.schema import Settings
 from app.settings.units import Unit, format_bytes, format_seconds, parse_bytes, parse_seconds
@@ -45,6 +46,7 @@ class Key:
 
     section: str
     name: str
+    attribute: str
     annotation: Any
     unit: Unit | None
     words: tuple[str, ...]
@@ -91,6 +93,12 @@ class Key:
             hint = f"; {self.hint}" if self.hint else ""
             raise ValueError(f"must be {self.allowed}{hint}") from None
 
+    def value_in(self, settings: Settings) -> object:
+        """What `settings` says of it."""
+        holder = getattr(settings, self.section) if self.section else settings
+        value: object = getattr(holder, self.attribute)
+        return value
+
     def show(self, value: object) -> str:
         """A value as it could be written."""
         if self.unit is Unit.BYTES and isinstance(value, int):
@@ -104,10 +112,15 @@ class Key:
 
 def sections() -> tuple[Section, ...]:
     """The whole schema, in its order; the keys that stand alone come first."""
-    structs = [name for name, hint in _hints(Settings).items() if _is_struct(hint)]
-    alone = tuple(_key("", name, hint) for name, hint in _hints(Settings).items() if name not in structs)
-    tables = tuple(_section(name, _hints(Settings)[name]) for name in structs)
-    return (Section("", "What holds for all settings.", alone), *tables)
+    alone: list[Key] = []
+    tables: list[Section] = []
+    for field, annotation in _fields(Settings):
+        if isinstance(annotation, type) and issubclass(annotation, msgspec.Struct):
+            keys = tuple(_key(field.encode_name, *inner) for inner in _fields(annotation))
+            tables.append(Section(field.encode_name, annotation.__doc__ or "", keys))
+        else:
+            alone.append(_key("", field, annotation))
+    return (Section("", "How the settings themselves are read.", tuple(alone)), *tables)
 
 
 def all_keys() -> tuple[Key, ...]:
@@ -115,37 +128,27 @@ def all_keys() -> tuple[Key, ...]:
     return tuple(key for section in sections() for key in section.keys)
 
 
-def _hints(struct: type[msgspec.Struct]) -> dict[str, Any]:
-    """Annotations by the name a user writes."""
+def _fields(struct: type[msgspec.Struct]) -> list[tuple[FieldInfo, Any]]:
     hints = get_type_hints(struct, include_extras=True)
-    return {field.encode_name: hints[field.name] for field in msgspec.structs.fields(struct)}
+    return [(field, hints[field.name]) for field in fields(struct)]
 
 
-def _is_struct(hint: Any) -> bool:
-    return isinstance(hint, type) and issubclass(hint, msgspec.Struct)
-
-
-def _section(name: str, struct: type[msgspec.Struct]) -> Section:
-    keys = tuple(_key(name, key, hint) for key, hint in _hints(struct).items())
-    return Section(name, struct.__doc__ or "", keys)
-
-
-def _key(section: str, name: str, annotation: Any) -> Key:
+def _key(section: str, field: FieldInfo, annotation: Any) -> Key:
     kinds, extra = _kinds(annotation)
-    words = tuple(
-        str(word) for kind in kinds if isinstance(kind, inspect.LiteralType) for word in kind.values
-    )
-    others = [kind for kind in kinds if not isinstance(kind, inspect.LiteralType)]
+    literals = [kind for kind in kinds if isinstance(kind, inspect.LiteralType)]
+    words = tuple(str(word) for literal in literals for word in literal.values)
+    quantities = [kind for kind in kinds if kind not in literals]
     unit = extra.get("unit")
-    form, quantity = _describe(others[0], unit) if others else ("|".join(words), "")
+    form, quantity = _describe(quantities[0], unit) if quantities else ("|".join(words), "")
     return Key(
         section=section,
-        name=name,
+        name=field.encode_name,
+        attribute=field.name,
         annotation=annotation,
         unit=unit,
         words=words,
         form=form,
-        allowed=extra.get("allowed") or _joined([*words, *filter(None, [quantity])]),
+        allowed=extra.get("allowed") or _joined([*words, *([quantity] if quantity else [])]),
         description=extra["description"],
         hint=extra.get("hint", ""),
     )

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from app.errors import ConfigurationError
 from app.settings.resolution import Loaded, resolve
 from app.settings.schema import Settings
 from app.settings.sources import Layer, read_defaults, read_environment, read_file
@@ -25,11 +26,18 @@ def load(
     Raises:
         ConfigurationError: a layer cannot be read, or says something that cannot be used; one line a fault.
     """
-    files = [] if config is None else [read_file(config.absolute(), required=True)]
-    local = folder / "samovar.toml"
-    if config is None or config.absolute() != local.absolute():
-        files.append(read_file(local, required=False))
-    files.append(read_file(system_file, required=False))
+    named = [] if config is None else [config.absolute()]
+    # As keys of a dict, so that a file that is named and found as well is read once.
+    paths = dict.fromkeys([*named, (folder / "samovar.toml").absolute(), system_file])
+    files, unreadable = [], []
+    for path in paths:
+        try:
+            files.append(read_file(path, required=path in named))
+        except ConfigurationError as error:
+            unreadable.append(str(error))
+    # What the other layers say is not judged without these: a conflict may be settled in one of them.
+    if unreadable:
+        raise ConfigurationError("\n".join(unreadable))
     return resolve([flags, read_environment(environ), *files, read_defaults()])
 
 

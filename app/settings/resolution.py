@@ -138,5 +138,5 @@ def _why_unknown(dotted: str, given: Given, keys: Mapping[str, Key]) -> str:
 
 
 def _quoted(value: object) -> str:
-    text = json.dumps(value, ensure_ascii=False) if isinstance(value, str) else str(value)
+    text = json.dumps(value, ensure_ascii=False, default=str)
     return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}…"

@@ -62,7 +62,7 @@ class Limits:
         return None
 
     def exceeded(self, entries: int, nbytes: int, arrays: int) -> Removal | None:
-        """Which limit such a store exceeds, as the reason of the removals that mend it; None: it is within."""
+        """The first limit that such a store exceeds, as the reason of the removals that mend it."""
         if nbytes > self.capacity_bytes:
             return Removal.LRU_BYTES
         if entries > self.max_entries:

@@ -1,4 +1,4 @@
-"""Whose place a new entry takes: what it stands in for, and who goes first for its room. Decides, never acts."""
+"""Whose place a new entry takes: what it stands in for, and who makes room. It decides and never acts."""
 
 from app.events import Origin
 from app.snapshots.entry import Entry, P

@@ -66,7 +66,7 @@ class Label:
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """One metric as it is exposed. `buckets` are upper bounds in the unit, without +Inf; only histograms have them."""
+    """One metric as it is exposed. `buckets`: a histogram's upper bounds, in the unit, without +Inf."""
 
     name: str
     kind: Kind

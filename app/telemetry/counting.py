@@ -1,4 +1,4 @@
-"""The listener that feeds histograms and counters from events. What the store did is counted by its tally alone."""
+"""The listener that feeds histograms, and counters of what is not the store's: its tally counts that."""
 
 from typing import assert_never
 
@@ -25,7 +25,7 @@ from app.telemetry.catalogue import OTHER, Prompt, Reuse
 from app.telemetry.metrics import Instruments
 
 NEVER_RUN = frozenset({Outcome.INVALID, Outcome.REFUSED})
-"""Outcomes of requests that were answered without being run; their duration says nothing about the service."""
+"""Outcomes of requests that were answered without being run; their duration is no measure of the service."""
 
 
 UNASKED = frozenset({Miss.DISABLED, Miss.OPTED_OUT})
@@ -45,20 +45,14 @@ class Counting:
             case Transaction(events=parts):
                 for part in parts:
                     self._snapshot(part, event.ended - event.started)
-            case PayloadSealed(nbytes=nbytes):
-                if nbytes is not None:
-                    to.capture.observe(event.ended - event.started)
-            case PayloadRestored(error=error):
-                if error is None:
-                    to.restore.observe(event.ended - event.started)
+            case PayloadSealed() | PayloadRestored():
+                self._payload(event)
             case CaptureDeclined(reason=reason):
                 to.declines.get(reason, to.declines[OTHER]).inc()
             case GenerationEnded():
                 self._generation(event)
-            case RequestEnded(route=route, outcome=outcome):
-                to.requests.get((route, outcome), to.requests[OTHER, outcome]).inc()
-                if outcome not in NEVER_RUN:
-                    to.duration.observe(event.seconds)
+            case RequestEnded():
+                self._request(event)
             case EngineRebuilt():
                 to.rebuilds.inc()
             case _:
@@ -84,6 +78,25 @@ class Counting:
                 pass
             case _:
                 assert_never(event)
+
+    def _payload(self, event: PayloadSealed | PayloadRestored) -> None:
+        to = self._instruments
+        seconds = event.ended - event.started
+        match event:
+            case PayloadSealed(nbytes=nbytes):
+                if nbytes is not None:
+                    to.capture.observe(seconds)
+            case PayloadRestored(error=error):
+                if error is None:
+                    to.restore.observe(seconds)
+            case _:
+                assert_never(event)
+
+    def _request(self, ended: RequestEnded) -> None:
+        to = self._instruments
+        to.requests.get((ended.route, ended.outcome), to.requests[OTHER, ended.outcome]).inc()
+        if ended.outcome not in NEVER_RUN:
+            to.duration.observe(ended.seconds)
 
     def _generation(self, ended: GenerationEnded) -> None:
         to = self._instruments

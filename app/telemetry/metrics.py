@@ -77,7 +77,7 @@ class Instruments:
 def declare(
     registry: CollectorRegistry, *, build: Build, routes: Collection[str], decline_reasons: Collection[str]
 ) -> Instruments:
-    """Register every pushed series of the catalogue, and `process_*` and `python_info` where the platform has them.
+    """Register every pushed series of the catalogue, and `process_*` and `python_info` where there are any.
 
     Args:
         registry: where the series go; one registry serves one call.

@@ -1,4 +1,4 @@
-"""The series that are read at the moment of a scrape: what the store counted, its limits, and the engine's levels.
+"""The series that are read at a scrape: what the store counted, its limits, and the engine's levels.
 
 A reading that fails is counted and logged, and only its own series are absent from that scrape.
 """
@@ -28,7 +28,7 @@ Samples = Mapping[tuple[str, ...], float]
 
 
 class Levels(Protocol):
-    """What the engine is like now. Each call must return at once: it reads a number, and never asks the engine."""
+    """What the engine is like now. A call reads a number at once, never waiting for the engine."""
 
     def running(self) -> int:
         """Requests in prefill or decode."""
@@ -92,7 +92,7 @@ def limits_reading(limits: Callable[[], Limits]) -> Reading:
 
     def read() -> Sequence[Samples]:
         now = limits()
-        # Without a limit nothing is ever older than it: +Inf keeps every comparison true to that, 0 would not.
+        # Without a limit nothing is ever older than it: +Inf keeps comparisons true to that, 0 would not.
         ttl_seconds = inf if now.ttl_seconds is None else now.ttl_seconds
         return _single(now.capacity_bytes), _single(now.max_entries), _single(ttl_seconds)
 
@@ -119,7 +119,7 @@ class ScrapedSeries:
 
     Args:
         readings: what to read, in the order it is exposed.
-        drops: each returns what was lost so far by sink name: the bus's listener failures, the span queue's drops.
+        drops: each returns what was lost so far by sink name: the bus's failures, the span queue's drops.
     """
 
     def __init__(self, readings: Sequence[Reading], drops: Sequence[Callable[[], Mapping[str, int]]]) -> None:
@@ -143,19 +143,18 @@ class ScrapedSeries:
                     for series, samples in zip(reading.series, reading.read(), strict=True)
                 ]
             except Exception:
-                self._failed(reading)
+                name = reading.series[0].name
+                # A broken reading fails at every scrape: one traceback is news, one a scrape is noise.
+                if self._count_failure(name) == 1:
+                    log.exception("cannot read %s for a scrape; its series are absent", name)
             else:
                 yield from families
         yield _filled(catalogue.DROPPED, self._dropped())
 
-    def _failed(self, reading: Reading) -> None:
-        name = reading.series[0].name
+    def _count_failure(self, name: str) -> int:
         with self._lock:
             self._failures[name] += 1
-            first = self._failures[name] == 1
-        # A broken reading fails at every scrape: one traceback is news, one a scrape is noise.
-        if first:
-            log.exception("cannot read %s for a scrape; its series are absent", name)
+            return self._failures[name]
 
     def _dropped(self) -> Samples:
         with self._lock:

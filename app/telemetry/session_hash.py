@@ -1,4 +1,4 @@
-"""How a session is named outside this process: by a keyed hash, so that a log or trace gives no client key away."""
+"""How a session is named outside this process: by a keyed hash, so that no log or trace holds a client key."""
 
 from hashlib import blake2b
 

@@ -1,4 +1,4 @@
-"""Keeps ended spans for export within a bound, and counts each one that is lost. It never blocks who ends a span."""
+"""Keeps ended spans for export within a bound, and counts each one lost. Never blocks who ends a span."""
 
 import logging
 import threading
@@ -38,7 +38,7 @@ class SpanQueue(SpanProcessor):
         self._flush_seconds = flush_seconds
         self._ledger = _Ledger(max_spans)
         self._exporter = _CountedExporter(exporter, self._ledger)
-        self._batches = BatchSpanProcessor(
+        self._batches: SpanProcessor = BatchSpanProcessor(
             self._exporter,
             max_queue_size=max_spans,
             schedule_delay_millis=export_interval_seconds * 1000,
@@ -59,7 +59,7 @@ class SpanQueue(SpanProcessor):
         return self._batches.force_flush(timeout_millis)
 
     def shutdown(self) -> None:
-        """Export what waits, count what could not be sent, and refuse what comes later. A second call does nothing."""
+        """Export what waits, count what could not be sent, refuse what comes later. May be called twice."""
         if not self._ledger.close():
             return
         # An exporter retries for longer than an orderly stop may take; closing it is what ends its wait.
@@ -108,7 +108,7 @@ class _Ledger:
 
 
 class _CountedExporter(SpanExporter):
-    """An exporter whose failures are counted, and that can be closed twice: by the deadline and by the SDK."""
+    """An exporter whose failures are counted, and that may be closed twice, by deadline and by the SDK."""
 
     def __init__(self, exporter: SpanExporter, ledger: _Ledger) -> None:
         self._exporter = exporter

@@ -62,7 +62,7 @@ class EventSpans:
         tracer: of the process's own provider.
         hash_session: names a session in `session.hash`.
         clock: the clock that the events' times are from.
-        unix_nanoseconds: wall time, read with the clock at each event: the two drift apart while a laptop sleeps.
+        unix_nanoseconds: wall time, read with the clock at each event: a laptop's sleep parts the two.
     """
 
     def __init__(
@@ -100,6 +100,7 @@ class EventSpans:
 
     def _transaction(self, transaction: Transaction, pen: "_Pen") -> None:
         is_root = transaction.call in ROOT_CALLS
+        times = (transaction.started, transaction.ended)
         removals = [event for event in transaction.events if isinstance(event, SnapshotRemoved)]
         others = [event for event in transaction.events if not isinstance(event, SnapshotRemoved)]
         attributes: Facts = {}
@@ -107,10 +108,9 @@ class EventSpans:
             attributes.update(self._attributes(event))
         span = pen.draw(
             f"snapshot.{transaction.call.value}",
-            transaction.started,
-            transaction.ended,
-            within=Context() if is_root else _inside(transaction.cause),
-            attributes=attributes,
+            times,
+            Context() if is_root else _inside(transaction.cause),
+            attributes,
             links=_links(transaction.cause) if is_root else (),
         )
         if not span.get_span_context().trace_flags.sampled:
@@ -118,18 +118,17 @@ class EventSpans:
         within = set_span_in_context(span, Context())
         for event in others:
             if isinstance(event, SnapshotRejected):
-                pen.draw("snapshot.reject", transaction.started, transaction.ended, within, attributes)
+                pen.draw("snapshot.reject", times, within, attributes)
         if len(removals) > MAX_REMOVAL_SPANS:
-            pen.draw(SUMMARY_SPAN, transaction.started, transaction.ended, within, _summary(removals))
+            pen.draw(SUMMARY_SPAN, times, within, _summary(removals))
             return
         for removal in removals:
             pen.draw(
                 REMOVAL_SPANS[removal.reason],
-                transaction.started,
-                transaction.ended,
+                times,
                 within,
                 self._attributes(removal),
-                _links(removal.inserted_by),
+                links=_links(removal.inserted_by),
             )
 
     def _attributes(self, event: SnapshotEvent) -> Facts:
@@ -147,14 +146,15 @@ class _Pen:
     def draw(
         self,
         name: str,
-        started: float,
-        ended: float,
+        times: tuple[float, float],
         within: Context,
-        attributes: Mapping[str, str | int | float | bool],
+        attributes: Facts,
+        *,
         links: Sequence[Link] = (),
         error: str | None = None,
     ) -> Span:
-        """A span from `started` to `ended`; one with an `error` is marked as failed."""
+        """A span that began and ended at `times`; one with an `error` is marked as failed."""
+        started, ended = times
         span = self.tracer.start_span(
             name,
             context=within,
@@ -174,13 +174,13 @@ def _capture(sealed: PayloadSealed, pen: _Pen) -> None:
         attributes[PREFIX + "outcome"] = Rejection.UNSUPPORTED.value
     else:
         attributes[PREFIX + "bytes"] = sealed.nbytes
-    pen.draw("snapshot.capture", sealed.started, sealed.ended, _inside(sealed.cause), attributes)
+    pen.draw("snapshot.capture", (sealed.started, sealed.ended), _inside(sealed.cause), attributes)
 
 
 def _restore(restored: PayloadRestored, pen: _Pen) -> None:
     attributes: Facts = {PREFIX + "tokens": restored.tokens, PREFIX + "bytes": restored.nbytes}
-    within = _inside(restored.cause)
-    pen.draw("snapshot.restore", restored.started, restored.ended, within, attributes, error=restored.error)
+    times = (restored.started, restored.ended)
+    pen.draw("snapshot.restore", times, _inside(restored.cause), attributes, error=restored.error)
 
 
 def _stages(ended: GenerationEnded, pen: _Pen) -> None:
@@ -203,7 +203,7 @@ def _stages(ended: GenerationEnded, pen: _Pen) -> None:
         is_last = name == begins[-1][0]
         outcome: Facts = {"samovar.finish_reason": ended.reason.value} if is_last else {}
         error = ended.error or "" if is_last and ended.reason is FinishReason.ERROR else None
-        pen.draw(name, begin, end, within, attributes | outcome, error=error)
+        pen.draw(name, (begin, end), within, attributes | outcome, error=error)
 
 
 def _summary(removals: Sequence[SnapshotRemoved]) -> Facts:

@@ -85,7 +85,7 @@ def span_context(ref: TraceRef) -> SpanContext:
 
 
 def incoming_context(headers: Mapping[str, str]) -> Context:
-    """The trace a request belongs to by its W3C `traceparent` header (lower-case keys); empty if it has none."""
+    """The trace a request belongs to by its W3C `traceparent` header (lower-case key); empty without one."""
     return TraceContextTextMapPropagator().extract(headers, Context())
 
 

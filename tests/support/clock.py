@@ -1,8 +1,8 @@
-"""A clock that only moves when told."""
+"""A clock that moves only when it is told to."""
 
 
 class ManualClock:
-    """Monotonic seconds under the test's control; starts at 1000 so that nothing mistakes 0 for a time."""
+    """Stands in for `app.clock.Clock`; starts at `now` seconds."""
 
     def __init__(self, now: float = 1000.0) -> None:
         self.now = now
@@ -11,6 +11,6 @@ class ManualClock:
         return self.now
 
     def advance(self, seconds: float) -> None:
-        """Let time pass."""
+        """Let `seconds` pass; time never goes back."""
         assert seconds >= 0
         self.now += seconds

@@ -41,8 +41,7 @@ class ServingRoom:
         self.deltas: dict[JobId, list[Delta]] = defaultdict(list)
         self.gaps: list[tuple[float, int]] = []
         self.store: SnapshotStore[ChainPayload] = SnapshotStore(
-            limits
-            or Limits(capacity_bytes=10**9, max_entries=1000, ttl_seconds=None, min_prefix_tokens=1),
+            limits or Limits(capacity_bytes=10**9, max_entries=1000, ttl_seconds=None, min_prefix_tokens=1),
             clock=self.clock,
             emit=self.hear,
         )

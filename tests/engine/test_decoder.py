@@ -1,0 +1,257 @@
+"""The decoder over real mlx-lm models and caches: what is restored runs as if it had never left."""
+
+import gc
+
+import mlx.core as mx
+import pytest
+
+from app.errors import RestoreError, UnsupportedCacheError
+from app.events import FinishReason
+from app.scheduler.job import Sampling
+from app.snapshots.entry import pack, token_count
+from tests.engine.conftest import new_decoder
+from tests.support.decoding import run, run_all
+from tests.support.jobs import make_job
+from tests.support.tiny import FAMILIES
+
+PROMPT = [(7 * i + i * i) % 250 for i in range(61)]
+OTHER = [(11 * i + 3) % 250 for i in range(37)]
+BOUNDARY = 40
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_restored_state_says_what_a_cold_start_says(tiny, family):
+    """Cold, segmented, restored and restored again are equal at temperature 0."""
+    decoder = new_decoder(tiny(family))
+    cold = run(decoder, make_job(PROMPT, max_tokens=12))
+    segmented = run(decoder, make_job(PROMPT, max_tokens=12), stops=[BOUNDARY])
+    (sealed,) = segmented.at_stops
+
+    restored = [run(decoder, make_job(PROMPT, max_tokens=12), sealed) for _ in range(2)]
+
+    assert sealed.tokens == pack(PROMPT[:BOUNDARY])
+    assert segmented.tokens == cold.tokens
+    assert [each.tokens for each in restored] == [cold.tokens] * 2
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_restored_row_runs_right_beside_a_cold_one_of_another_length(tiny, family):
+    """Batching restored and cold rows of unequal length changes neither."""
+    decoder = new_decoder(tiny(family))
+    alone = {
+        "a": run(decoder, make_job(PROMPT, max_tokens=12), stops=[BOUNDARY]),
+        "b": run(decoder, make_job(OTHER, max_tokens=12)),
+    }
+    (sealed,) = alone["a"].at_stops
+
+    together = run_all(
+        decoder,
+        [
+            (make_job(PROMPT, id="a", max_tokens=12), sealed, []),
+            (make_job(OTHER, id="b", max_tokens=12), None, []),
+        ],
+    )
+
+    assert {name: ran.tokens for name, ran in together.items()} == {
+        name: ran.tokens for name, ran in alone.items()
+    }
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_state_at_a_replys_end_continues_the_conversation(tiny, family):
+    """The completion's key is prompt and reply, and a longer prompt starts from it."""
+    decoder = new_decoder(tiny(family))
+    first = run(decoder, make_job(PROMPT, max_tokens=6))
+    longer = [*PROMPT, *first.tokens, 5, 6, 7]
+
+    assert first.at_end.tokens == pack([*PROMPT, *first.tokens])
+    continued = run(decoder, make_job(longer, max_tokens=8), first.at_end)
+
+    assert continued.tokens == run(decoder, make_job(longer, max_tokens=8)).tokens
+
+
+def test_a_dense_state_cut_back_is_the_shorter_state(tiny):
+    """A truncated restore equals cold at every length."""
+    decoder = new_decoder(tiny("llama"))
+    end = run(decoder, make_job(PROMPT, max_tokens=4)).at_end
+
+    for length in (1, 17, BOUNDARY, len(PROMPT) - 1):
+        assert end.payload.can_truncate_to(length)
+        prompt = [*PROMPT[:length], *OTHER]
+        ran = run(decoder, make_job(prompt, max_tokens=8), end, use_tokens=length)
+        assert ran.tokens == run(decoder, make_job(prompt, max_tokens=8)).tokens
+
+
+def test_a_sliding_window_can_be_cut_back_only_until_it_wraps(tiny):
+    """Before the window is full all positions are there; after it, they are not, and it says so."""
+    decoder = new_decoder(tiny("gemma3_text"))
+    window = FAMILIES["gemma3_text"]["sliding_window"]
+    short = run(decoder, make_job(PROMPT[:50], max_tokens=2)).at_end
+    long = run(decoder, make_job([*PROMPT, *OTHER], max_tokens=2)).at_end
+
+    assert token_count(short.tokens) < window < token_count(long.tokens)
+    assert short.payload.can_truncate_to(30)
+    cut = run(decoder, make_job([*PROMPT[:30], *OTHER], max_tokens=8), short, use_tokens=30)
+    assert cut.tokens == run(decoder, make_job([*PROMPT[:30], *OTHER], max_tokens=8)).tokens
+    assert not long.payload.can_truncate_to(30)
+    with pytest.raises(RestoreError, match="cannot be cut back"):
+        decoder.restore(long.payload, 30)
+
+
+@pytest.mark.parametrize("family", ["qwen3_next", "lfm2"])
+def test_a_hybrid_state_is_used_whole_or_not_at_all(tiny, family):
+    """Recurrent state has no earlier positions to go back to."""
+    end = run(new_decoder(tiny(family)), make_job(PROMPT, max_tokens=2)).at_end
+
+    assert end.payload.can_truncate_to(token_count(end.tokens))
+    assert not end.payload.can_truncate_to(token_count(end.tokens) - 1)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_bytes_reported_are_bytes_held(tiny, family):
+    """Dropping a snapshot's batch leaves exactly what the snapshot says it holds."""
+    decoder = new_decoder(tiny(family))
+    run(decoder, make_job(PROMPT, max_tokens=2))
+    decoder.rebuild()
+    gc.collect()
+    mx.clear_cache()
+    before = mx.get_active_memory()
+
+    kept = [
+        run(decoder, make_job([*PROMPT * 9, i], max_tokens=2), stops=[500]).at_stops[0] for i in range(4)
+    ]
+    decoder.rebuild()
+    gc.collect()
+    mx.clear_cache()
+
+    reported = sum(each.payload.nbytes for each in kept)
+    held = mx.get_active_memory() - before
+    assert 0.99 * reported <= held <= 1.01 * reported + 4096 * sum(each.payload.arrays for each in kept)
+
+
+def test_prefill_goes_in_chunks_and_counts_restored_tokens_as_done(tiny):
+    """Progress is over the whole prompt, whatever was restored."""
+    decoder = new_decoder(tiny("llama"), chunk=16)
+    cold = run(decoder, make_job(PROMPT, max_tokens=1), stops=[BOUNDARY])
+    restored = run(decoder, make_job(PROMPT, max_tokens=1), cold.at_stops[0])
+
+    assert [each.done for each in cold.prefilled] == [16, 32, 40, 56, 60, 61]
+    assert restored.prefilled[0].done == BOUNDARY + 16
+    assert restored.prefilled[-1].done == restored.prefilled[-1].total == 61
+
+
+def test_an_end_token_ends_the_reply_with_stop_and_a_limit_with_length(tiny):
+    """The two ways a model's own reply ends."""
+    model = tiny("llama")
+    decoder = new_decoder(model)
+    free = run(decoder, make_job(PROMPT, max_tokens=12))
+    ending = type(decoder)(model.network, end_tokens=[free.tokens[3]], limits=decoder._limits)
+
+    stopped = run(ending, make_job(PROMPT, max_tokens=12))
+
+    assert free.generated[-1].finish is FinishReason.LENGTH
+    assert stopped.generated[-1].finish is FinishReason.STOP
+    assert stopped.tokens == free.tokens[: free.tokens.index(free.tokens[3]) + 1]
+
+
+def test_discarded_jobs_leave_nothing_behind_at_any_stage(tiny):
+    """Queued, prefilling, decoding: others go on and are right."""
+    decoder = new_decoder(tiny("qwen3_next"), prefill_batch=2)
+    expected = run(decoder, make_job(OTHER, max_tokens=20)).tokens
+    names = "abcdef"
+    for name in names:
+        decoder.admit(make_job(OTHER, id=name, max_tokens=20), start=0, state=None, stops=[])
+    tokens = {name: [] for name in names}
+    for name in ["b", "d", "f", None] + [None] * 60:
+        for job_id, generated in decoder.step().generated:
+            tokens[job_id].append(generated.token)
+            if generated.finish:
+                decoder.release(job_id)
+        if name:
+            decoder.discard([make_job([1], id=name).id])
+
+    assert {name: tokens[name] for name in "ace"} == dict.fromkeys("ace", expected)
+    assert decoder._rows == {}
+
+
+def test_a_failed_step_is_survived_by_a_rebuild(tiny):
+    """After an exception inside a step the old batch is gone and the next job is right."""
+    decoder = new_decoder(tiny("llama"))
+    expected = run(decoder, make_job(PROMPT, max_tokens=8)).tokens
+    decoder.admit(make_job(OTHER, id="poison", max_tokens=8), start=0, state=None, stops=[])
+
+    def broken(_logprobs):
+        raise RuntimeError("a sampler failed on purpose")
+
+    decoder._samplers.sampler = lambda _sampling: broken
+    decoder.admit(make_job(PROMPT, id="bad", max_tokens=8), start=0, state=None, stops=[])
+    with pytest.raises(RuntimeError, match="on purpose"):
+        for _ in range(20):
+            decoder.step()
+
+    decoder.rebuild()
+    del decoder._samplers.sampler
+
+    assert run(decoder, make_job(PROMPT, max_tokens=8)).tokens == expected
+
+
+def test_a_seed_repeats_a_reply_whatever_runs_beside_it(tiny):
+    """Seeded sampling does not depend on the batch; another seed says something else."""
+    decoder = new_decoder(tiny("llama"))
+    seeded = Sampling(temperature=1.0, top_p=0.95, seed=7)
+    alone = run(decoder, make_job(PROMPT, max_tokens=12, sampling=seeded)).tokens
+
+    beside = run_all(
+        decoder,
+        [
+            (make_job(PROMPT, id="seeded", max_tokens=12, sampling=seeded), None, []),
+            (make_job(OTHER, id="hot", max_tokens=12, sampling=Sampling(temperature=1.5)), None, []),
+        ],
+    )
+    other = run(decoder, make_job(PROMPT, max_tokens=12, sampling=Sampling(temperature=1.0, seed=8)))
+
+    assert beside["seeded"].tokens == alone
+    assert other.tokens != alone
+
+
+def test_log_probabilities_are_those_of_the_chosen_and_the_likeliest_tokens(tiny):
+    """Greedy: the chosen token leads the list, and the list is in order."""
+    ran = run(
+        new_decoder(tiny("llama")), make_job(PROMPT, max_tokens=5, sampling=Sampling(top_logprobs=3))
+    )
+
+    for generated in ran.generated:
+        top = generated.logprob.top
+        assert len(top) == 3
+        assert top[0] == (generated.token, generated.logprob.logprob)
+        assert [value for _, value in top] == sorted((value for _, value in top), reverse=True)
+        assert generated.logprob.logprob <= 0
+
+
+def test_a_logit_bias_can_forbid_and_force_tokens(tiny):
+    """The bias acts on the logits before sampling."""
+    decoder = new_decoder(tiny("llama"))
+    forced = run(
+        decoder, make_job(PROMPT, max_tokens=3, sampling=Sampling(logit_bias=((42, 1000.0),)))
+    )
+
+    assert forced.tokens == [42, 42, 42]
+
+
+def test_a_state_of_an_unknown_kind_is_refused_not_guessed(tiny):
+    """A cache class that the table does not know cannot be sealed."""
+    from app.engine.payload import seal
+
+    class NewKind:
+        pass
+
+    with pytest.raises(UnsupportedCacheError, match="NewKind"):
+        seal([NewKind()], 3)
+
+
+def test_a_state_of_another_model_is_not_restored(tiny):
+    """Cache kinds are compared before a state enters a batch."""
+    dense = run(new_decoder(tiny("llama")), make_job(PROMPT, max_tokens=2)).at_end
+
+    with pytest.raises(RestoreError, match="other cache kinds"):
+        new_decoder(tiny("qwen3_next")).restore(dense.payload, dense.payload.n_tokens)

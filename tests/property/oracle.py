@@ -1,0 +1,343 @@
+"""The store's rules, read aloud: one list of entries, scanned whole for every question.
+
+Written from the rules and not from the store: it has no index, no running totals, no lock, and compares
+token by token. What it and the store disagree on is a mistake in one of them.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from app.events import (
+    EntryFacts,
+    LookupHit,
+    LookupMissed,
+    Miss,
+    Occupancy,
+    Origin,
+    Rejection,
+    Removal,
+    SnapshotEvent,
+    SnapshotInserted,
+    SnapshotRejected,
+    SnapshotRemoved,
+    StoreCall,
+    TraceRef,
+    Transaction,
+)
+from app.snapshots.entry import Bucket, Payload
+from app.snapshots.limits import Limits
+
+Tokens = tuple[int, ...]
+
+
+def shared_tokens(one: Tokens, other: Tokens) -> int:
+    """The length of the longest common prefix, counted token by token."""
+    count = 0
+    for left, right in zip(one, other, strict=False):
+        if left != right:
+            break
+        count += 1
+    return count
+
+
+@dataclass(eq=False)
+class Row:
+    """An entry, with its tokens spelled out."""
+
+    id: int
+    bucket: Bucket
+    session: str | None
+    origin: Origin
+    tokens: Tokens
+    payload: Payload
+    created: float
+    last_used: float
+    inserted_by: TraceRef | None
+    hits: int = 0
+
+    def facts(self) -> EntryFacts:
+        return EntryFacts(
+            self.id,
+            self.origin,
+            self.session,
+            len(self.tokens),
+            self.payload.nbytes,
+            self.payload.arrays,
+        )
+
+    def begins(self, tokens: Tokens) -> bool:
+        """Whether it is a strict prefix of `tokens`."""
+        return len(self.tokens) < len(tokens) and shared_tokens(self.tokens, tokens) == len(self.tokens)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a lookup should find: (entry facts, tokens to restore, last use), best first."""
+
+    candidates: tuple[tuple[EntryFacts, int, float], ...]
+    reason: Miss
+    common_prefix_tokens: int
+    prompt_tokens: int
+    at: float
+
+
+@dataclass
+class Oracle:
+    """The store's rules over `rows`, the least recently used first."""
+
+    limits: Limits
+    clock: Callable[[], float]
+    rows: list[Row] = field(default_factory=list)
+    transactions: list[Transaction] = field(default_factory=list)
+    last_id: int = 0
+
+    # What it holds, always counted anew.
+
+    def nbytes(self) -> int:
+        return sum(row.payload.nbytes for row in self.rows)
+
+    def arrays(self) -> int:
+        return sum(row.payload.arrays for row in self.rows)
+
+    def occupancy(self) -> Occupancy:
+        by_origin = {}
+        for origin in Origin:
+            mine = [row for row in self.rows if row.origin is origin]
+            by_origin[origin] = (len(mine), sum(row.payload.nbytes for row in mine))
+        return Occupancy(len(self.rows), self.nbytes(), self.arrays(), by_origin)
+
+    # Lookup.
+
+    def find(self, bucket: Bucket, session: str | None, tokens: Tokens) -> Answer:
+        now = self.clock()
+        self._say(StoreCall.SWEEP, None, self._expire(now))
+        candidates: list[tuple[int, bool, int, Row]] = []
+        common = 0
+        cut_short = False
+        minimum = self.limits.min_prefix_tokens
+        if not self.limits.enabled:
+            reason = Miss.DISABLED
+        elif len(tokens) <= minimum:
+            reason = Miss.TOO_SHORT
+        elif not self.rows:
+            reason = Miss.EMPTY
+        else:
+            own = [r for r in self._of(bucket, session) if r.origin is not Origin.SYSTEM]
+            system = [r for r in self.rows if r.bucket == bucket and r.origin is Origin.SYSTEM]
+            for group in (own, system):
+                deepest = max((shared_tokens(r.tokens, tokens) for r in group), default=0)
+                common = max(common, deepest)
+                candidates += [
+                    (len(r.tokens), True, self.rows.index(r), r) for r in group if r.begins(tokens)
+                ]
+                beyond = [
+                    r
+                    for r in group
+                    if deepest and shared_tokens(r.tokens, tokens) == deepest and not r.begins(tokens)
+                ]
+                for last in beyond[-1:]:
+                    length = min(deepest, len(tokens) - 1)
+                    if last.payload.can_truncate_to(length):
+                        if length >= minimum:
+                            candidates.append((length, False, self.rows.index(last), last))
+                        else:
+                            cut_short = True
+            reason = self._why(bucket, session, tokens, common, cut_short=cut_short)
+            if candidates:
+                reason = Miss.RESTORE_FAILED
+        candidates.sort(key=lambda each: each[:3], reverse=True)
+        found = tuple((row.facts(), length, row.last_used) for length, _, _, row in candidates)
+        return Answer(found, reason, common, len(tokens), now)
+
+    def _why(
+        self, bucket: Bucket, session: str | None, tokens: Tokens, common: int, *, cut_short: bool
+    ) -> Miss:
+        minimum = self.limits.min_prefix_tokens
+        if common > 0:
+            return Miss.TOO_SHORT if cut_short and common < minimum else Miss.DIVERGED
+        elsewhere = [
+            row
+            for row in self.rows
+            if session is not None
+            and row.session == session
+            and row.bucket.tenant == bucket.tenant
+            and row.bucket != bucket
+        ]
+        if elsewhere:
+            last_bucket = max(elsewhere, key=lambda row: row.id).bucket
+            there = [row for row in elsewhere if row.bucket == last_bucket]
+            if max(shared_tokens(row.tokens, tokens) for row in there) >= minimum:
+                return Miss.INCOMPATIBLE
+        return Miss.NO_CANDIDATE
+
+    def hit(self, answer: Answer, choice: int, failed_restores: int, cause: TraceRef | None) -> None:
+        facts, length, last_used = answer.candidates[choice]
+        for row in self.rows:
+            if row.id == facts.id:
+                self.rows.remove(row)
+                self.rows.append(row)
+                row.last_used = self.clock()
+                row.hits += 1
+                break
+        gap = answer.at - last_used
+        event = LookupHit(facts, answer.prompt_tokens, length, gap, failed_restores)
+        self._say(StoreCall.LOOKUP, cause, [event], at=answer.at)
+
+    def miss(self, answer: Answer, failed_restores: int, cause: TraceRef | None) -> Miss:
+        event = LookupMissed(
+            answer.reason, answer.prompt_tokens, answer.common_prefix_tokens, failed_restores
+        )
+        self._say(StoreCall.LOOKUP, cause, [event], at=answer.at)
+        return answer.reason
+
+    def skip(self, reason: Miss, prompt_tokens: int, cause: TraceRef | None) -> None:
+        self._say(StoreCall.LOOKUP, cause, [LookupMissed(reason, prompt_tokens, 0, 0)])
+
+    # Insert.
+
+    def insert(
+        self,
+        bucket: Bucket,
+        session: str | None,
+        origin: Origin,
+        tokens: Tokens,
+        payload: Payload,
+        cause: TraceRef | None,
+    ) -> Rejection | None:
+        if origin is Origin.SYSTEM:
+            session = None
+        reason = self._rejection(tokens, payload)
+        if reason is not None:
+            self.refuse(reason, origin, session, len(tokens), payload.nbytes, cause)
+            return reason
+        now = self.clock()
+        self.last_id += 1
+        new = Row(self.last_id, bucket, session, origin, tokens, payload, now, now, cause)
+        events: list[SnapshotEvent] = []
+        for row in list(self._of(bucket, session)):
+            if row.origin is origin and row.tokens == tokens:
+                events.append(self._remove(row, Removal.REPLACED, now))
+        if self.limits.supersede and session is not None:
+            older = sorted(self._of(bucket, session), key=lambda row: (len(row.tokens), row.id))
+            for row in older:
+                stands_in = row.origin is origin or payload.can_truncate_to(len(row.tokens))
+                if row.begins(tokens) and stands_in:
+                    events.append(self._remove(row, Removal.SUPERSEDED, now))
+        self.rows.append(new)
+        events.append(SnapshotInserted(new.facts()))
+        events += self._expire(now)
+        events += self._make_room(new, now)
+        self._say(StoreCall.INSERT, cause, events)
+        return None
+
+    def _rejection(self, tokens: Tokens, payload: Payload) -> Rejection | None:
+        if not self.limits.enabled:
+            return Rejection.DISABLED
+        if len(tokens) < self.limits.min_prefix_tokens:
+            return Rejection.TOO_SHORT
+        if payload.nbytes > self.limits.capacity_bytes:
+            return Rejection.OVERSIZED
+        if self.limits.max_arrays is not None and payload.arrays > self.limits.max_arrays:
+            return Rejection.OVERSIZED
+        return None
+
+    def _make_room(self, new: Row, now: float) -> Iterator[SnapshotEvent]:
+        turn: list[Row] = [new]
+        if new.session is not None:
+            boundaries = [
+                row
+                for row in self._of(new.bucket, new.session)
+                if row.origin is Origin.BOUNDARY and row.begins(new.tokens)
+            ]
+            turn += sorted(boundaries, key=lambda row: row.id)[-1:]
+        while True:
+            if self.nbytes() > self.limits.capacity_bytes:
+                reason = Removal.LRU_BYTES
+            elif len(self.rows) > self.limits.max_entries:
+                reason = Removal.LRU_ENTRIES
+            elif self.limits.max_arrays is not None and self.arrays() > self.limits.max_arrays:
+                reason = Removal.LRU_ARRAYS
+            else:
+                return
+            victim = ([row for row in self.rows if row not in turn] + turn[::-1])[0]
+            own = new.session is not None and victim in self._of(new.bucket, new.session)
+            yield self._remove(victim, reason, now, self_eviction=own)
+
+    def refuse(
+        self,
+        reason: Rejection,
+        origin: Origin,
+        session: str | None,
+        tokens: int,
+        nbytes: int,
+        cause: TraceRef | None,
+    ) -> None:
+        event = SnapshotRejected(reason, origin, session, tokens, nbytes, self.limits.capacity_bytes)
+        self._say(StoreCall.INSERT, cause, [event])
+
+    # Removal.
+
+    def sweep(self) -> int:
+        gone = self._expire(self.clock())
+        self._say(StoreCall.SWEEP, None, gone)
+        return len(gone)
+
+    def clear(self) -> tuple[int, int]:
+        numbers = (len(self.rows), self.nbytes())
+        now = self.clock()
+        self._say(
+            StoreCall.CLEAR, None, [self._remove(row, Removal.CLEARED, now) for row in list(self.rows)]
+        )
+        return numbers
+
+    def shed(self, nbytes: int, cause: TraceRef | None) -> int:
+        now = self.clock()
+        before = self.nbytes()
+        events = self._expire(now)
+        while self.rows and before - self.nbytes() < nbytes:
+            events.append(self._remove(self.rows[0], Removal.PRESSURE, now))
+        self._say(StoreCall.SHED, cause, events)
+        return before - self.nbytes()
+
+    def _of(self, bucket: Bucket, session: str | None) -> list[Row]:
+        return [row for row in self.rows if row.bucket == bucket and row.session == session]
+
+    def _expire(self, now: float) -> list[SnapshotEvent]:
+        ttl = self.limits.ttl_seconds
+        dead = [row for row in self.rows if ttl is not None and now - row.last_used >= ttl]
+        return [self._remove(row, Removal.TTL, now) for row in dead]
+
+    def _remove(
+        self, row: Row, reason: Removal, now: float, *, self_eviction: bool = False
+    ) -> SnapshotRemoved:
+        self.rows.remove(row)
+        return SnapshotRemoved(
+            row.facts(),
+            reason,
+            now - row.created,
+            now - row.last_used,
+            row.hits,
+            self_eviction,
+            row.inserted_by,
+        )
+
+    def _say(
+        self,
+        call: StoreCall,
+        cause: TraceRef | None,
+        events: list[SnapshotEvent],
+        at: float | None = None,
+    ) -> None:
+        if events:
+            when = self.clock() if at is None else at
+            self.transactions.append(
+                Transaction(
+                    len(self.transactions) + 1,
+                    call,
+                    cause,
+                    when,
+                    when,
+                    tuple(events),
+                    self.occupancy(),
+                )
+            )
