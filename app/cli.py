@@ -1,6 +1,6 @@
 """The `samovar` command: flags made from the settings, a few verbs, exit codes. Knows no model and no HTTP.
 
-Exit codes: 0 done, 1 the settings or the start are at fault, 2 the command line makes no sense, 130 interrupted.
+Exit codes: 0 done, 1 the settings or the start are at fault, 2 the command line makes no sense, 130 SIGINT.
 """
 
 import argparse
@@ -9,12 +9,13 @@ import json
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from app import __version__
 from app.errors import SamovarError
-from app.settings.keys import Key, all_keys, sections
+from app.settings.keys import all_keys, sections
 from app.settings.layers import built_in, load_here
-from app.settings.resolution import Loaded
+from app.settings.resolution import LIKENESS, Loaded
 from app.settings.sources import Given, Layer
 
 DONE, FAILED, MISUSED, INTERRUPTED = 0, 1, 2, 130
@@ -43,19 +44,19 @@ system's file, and the built-in defaults."""
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; a command line that makes no sense ends in SystemExit(2)."""
-    parser = _parser()
-    arguments, unknown = parser.parse_known_args(argv)
-    if unknown:
-        parser.error(_why_unknown(unknown[0]))
     try:
-        code: int = arguments.run(arguments)
+        parser = _parser()
+        arguments, unknown = parser.parse_known_args(argv)
+        if unknown:
+            parser.error(_why_unknown(unknown[0]))
+        run: Callable[[argparse.Namespace], int] = arguments.run
+        return run(arguments)
     except SamovarError as error:
         for line in str(error).splitlines():
             print(f"samovar: {line}", file=sys.stderr)
         return FAILED
     except KeyboardInterrupt:
         return INTERRUPTED
-    return code
 
 
 def _serve(arguments: argparse.Namespace) -> int:
@@ -103,18 +104,18 @@ def _flags(arguments: argparse.Namespace) -> Layer:
     for key in all_keys():
         if key.dotted in arguments:
             value = getattr(arguments, key.dotted)
-            flag = _off(key) if value is False else key.flag
+            flag = key.off_flag if value is False else key.flag
             layer[key.dotted] = Given(value, spelling=flag, layer=f"flag {flag}")
     return layer
 
 
-def _off(key: Key) -> str:
-    return key.flag.replace("--", "--no-", 1)
-
-
 def _why_unknown(argument: str) -> str:
-    known = [flag for key in all_keys() for flag in ([key.flag, _off(key)] if key.is_switch else [key.flag])]
-    guesses = difflib.get_close_matches(argument.partition("=")[0], [*known, "--config"], n=1)
+    known = [
+        flag for key in all_keys() for flag in ([key.flag, key.off_flag] if key.is_switch else [key.flag])
+    ]
+    guesses = difflib.get_close_matches(
+        argument.partition("=")[0], [*known, "--config"], n=1, cutoff=LIKENESS
+    )
     return f"there is no {argument}" + (f"; did you mean {guesses[0]}?" if guesses else " here")
 
 
@@ -167,11 +168,12 @@ def _add_command(
         "--config", dest="file", type=Path, metavar="FILE", help="settings file to read (TOML)"
     )
     defaults = built_in()
+    options: dict[str, Any]
     for section in sections():
         group = parser.add_argument_group(section.name or "settings", section.description)
         for key in section.keys:
-            default = key.show(key.value_in(defaults))
-            described = f"{key.description} Default: {default}."
+            default = key.value_in(defaults)
+            described = f"{key.description} Default: {'empty' if default == '' else key.show(default)}."
             options = {"dest": key.dotted, "default": argparse.SUPPRESS, "help": described}
             if key.is_switch:
                 group.add_argument(key.flag, action=argparse.BooleanOptionalAction, **options)

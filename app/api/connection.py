@@ -9,7 +9,7 @@ from litestar.types import Receive, Send
 T = TypeVar("T")
 
 
-class ClientGone(Exception):
+class ClientGoneError(Exception):
     """The client closed its connection or reads nothing; nobody is left to be answered."""
 
 
@@ -19,7 +19,7 @@ async def while_connected(receive: Receive, work: Coroutine[Any, Any, T]) -> T:
     Call it after the body was read: whatever `receive` has to say then is the end.
 
     Raises:
-        ClientGone: the client went away first.
+        ClientGoneError: the client went away first.
     """
     # Granian's send is silent after a disconnect (its issue 650), so the only way to know is to listen.
     gone = asyncio.ensure_future(_disconnect(receive))
@@ -27,7 +27,7 @@ async def while_connected(receive: Receive, work: Coroutine[Any, Any, T]) -> T:
     try:
         await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
         if not task.done():
-            raise ClientGone
+            raise ClientGoneError
         return task.result()
     finally:
         for each in (task, gone):
@@ -51,15 +51,13 @@ class EventWriter:
     def __init__(self, send: Send, *, write_seconds: float) -> None:
         self._send = send
         self._write_seconds = write_seconds
-        self.started = False
 
     async def start(self, headers: Mapping[str, str]) -> None:
         """Send status 200 and the headers.
 
         Raises:
-            ClientGone: the client does not read.
+            ClientGoneError: the client does not read.
         """
-        self.started = True
         fields = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache", **headers}
         await self._within_time(
             {
@@ -73,7 +71,7 @@ class EventWriter:
         """Send some events in one piece.
 
         Raises:
-            ClientGone: the client does not read.
+            ClientGoneError: the client does not read.
         """
         await self._within_time({"type": "http.response.body", "body": events, "more_body": True})
 
@@ -81,7 +79,7 @@ class EventWriter:
         """Send the last events and end the response.
 
         Raises:
-            ClientGone: the client does not read.
+            ClientGoneError: the client does not read.
         """
         await self._within_time({"type": "http.response.body", "body": events, "more_body": False})
 
@@ -91,4 +89,4 @@ class EventWriter:
             async with asyncio.timeout(self._write_seconds):
                 await self._send(message)
         except TimeoutError as error:
-            raise ClientGone from error
+            raise ClientGoneError from error

@@ -1,6 +1,8 @@
 """Says what went wrong in OpenAI's error shape. Knows nothing of any one route."""
 
 import logging
+from http import HTTPStatus
+from typing import Any
 
 from litestar import Request, Response
 from litestar.exceptions import HTTPException
@@ -40,13 +42,13 @@ def error_body(error: RequestError) -> ErrorBody:
 
 def failure(failed: Failed) -> RequestError:
     """A job's failure as the answer to its request."""
-    if failed.status < 500:
+    if failed.status < HTTPStatus.INTERNAL_SERVER_ERROR:
         return RequestError(failed.message, status=failed.status)
     return RequestError(
         failed.message,
         status=failed.status,
         kind=SERVER_ERROR,
-        retry_after_seconds=RETRY_AFTER_SECONDS if failed.status == 503 else None,
+        retry_after_seconds=RETRY_AFTER_SECONDS if failed.status == HTTPStatus.SERVICE_UNAVAILABLE else None,
     )
 
 
@@ -62,7 +64,7 @@ def unavailable(health: Health) -> RequestError:
     )
 
 
-def answer_error(request: Request[object, object, object], error: Exception) -> Response[ErrorBody]:
+def answer_error(request: Request[Any, Any, Any], error: Exception) -> Response[ErrorBody]:
     """The response to a request that raised; an exception nobody foresaw is logged and not shown."""
     headers: dict[str, str] = {}
     if isinstance(error, HTTPException):
@@ -78,7 +80,7 @@ def answer_error(request: Request[object, object, object], error: Exception) -> 
     return Response(error_body(error), status_code=error.status, headers=headers)
 
 
-def _from_http(request: Request[object, object, object], error: HTTPException) -> RequestError:
+def _from_http(request: Request[Any, Any, Any], error: HTTPException) -> RequestError:
     """Litestar's own refusals, said in full."""
     match error.status_code:
         case 404:
@@ -101,5 +103,5 @@ def _from_http(request: Request[object, object, object], error: HTTPException) -
                 code="request_too_large",
             )
         case status:
-            kind = SERVER_ERROR if status >= 500 else "invalid_request_error"
+            kind = SERVER_ERROR if status >= HTTPStatus.INTERNAL_SERVER_ERROR else "invalid_request_error"
             return RequestError(error.detail, status=status, kind=kind)

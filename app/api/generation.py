@@ -1,4 +1,4 @@
-"""Runs one job for one request: submit, follow, and end it whichever way the request ends. Knows no wire format."""
+"""Runs one job for one request: submit, follow, end it however the request ends. Knows no wire format."""
 
 import contextlib
 from collections.abc import Iterator, Sequence

@@ -41,7 +41,7 @@ def _decoder(body_type: Any) -> msgspec.json.Decoder[Any]:
 
 
 def _wrong_type(message: str) -> RequestError:
-    """msgspec's sentence, with the path in it as OpenAI's `param`."""
+    """The sentence of msgspec, with the path in it as OpenAI's `param`."""
     match = _WHERE.match(message)
     what, path = (match["what"], match["path"] or "") if match else (message, "")
     # A missing field is named in the sentence, and the path is only that of the object it is missing from.

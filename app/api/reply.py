@@ -1,4 +1,4 @@
-"""Puts a job's deltas together into a reply: text pieces, counts, and how it ended. Pure; knows no wire format."""
+"""Puts a job's deltas together into a reply: text, counts, and how it ended. Pure; knows no wire format."""
 
 from collections.abc import Sequence
 
@@ -62,15 +62,11 @@ class Reply:
         self.generated_tokens += 1
         if generated.logprob is not None:
             self._logprobs.append((generated.token, generated.logprob))
-        pieces = self._text.feed(generated.token)
-        if self._text.stopped:
-            self.finish = FinishReason.STOP
-        elif generated.finish is not None:
-            self.finish = generated.finish
-            pieces = [*pieces, *self._text.finish()]
-            # The very last characters may complete a stop string: that is how it ended, then.
-            if self._text.stopped:
-                self.finish = FinishReason.STOP
+        pieces = list(self._text.feed(generated.token))
+        if generated.finish is not None and not self._text.stopped:
+            pieces += self._text.finish()
+        # The very last characters may complete a stop string: that is how it ended, then.
+        self.finish = FinishReason.STOP if self._text.stopped else generated.finish
         return pieces
 
 

@@ -50,6 +50,6 @@ def conflicts(settings: Settings) -> Iterator[Conflict]:
 def is_loopback(host: str) -> bool:
     """Whether only this machine can reach `host`; a name is believed only if it is localhost."""
     try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
+        return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host.lower().rstrip(".") == "localhost"

@@ -68,6 +68,11 @@ class Key:
         return "--" + _FLAG_PREFIX[self.section] + self.name.replace("_", "-")
 
     @property
+    def off_flag(self) -> str:
+        """The flag that turns a switch off."""
+        return self.flag.replace("--", "--no-", 1)
+
+    @property
     def environment(self) -> str:
         """The name in the environment, such as `SAMOVAR_SNAPSHOTS__TTL`."""
         return ENVIRONMENT_PREFIX + self.dotted.replace(".", "__").upper()

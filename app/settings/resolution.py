@@ -18,7 +18,7 @@ from app.settings.schema import Provenance, Settings
 from app.settings.sources import Given, Layer
 
 # Two names in the same section are alike by the section alone; a guess below this only misleads.
-_LIKENESS = 0.7
+LIKENESS = 0.7
 _SHOWN_CHARACTERS = 80
 
 
@@ -131,7 +131,7 @@ def _why_unknown(dotted: str, given: Given, keys: Mapping[str, Key]) -> str:
         return f"this is a section and takes no value; its settings are {', '.join(inside)}"
     spellings = [spelling for key in keys.values() for spelling in (key.dotted, key.environment)]
     namesakes = [key.dotted for key in keys.values() if key.name == dotted.rpartition(".")[2]]
-    guesses = difflib.get_close_matches(given.spelling, spellings, n=1, cutoff=_LIKENESS) or namesakes
+    guesses = difflib.get_close_matches(given.spelling, spellings, n=1, cutoff=LIKENESS) or namesakes
     if guesses:
         return f"there is no such setting; did you mean {guesses[0]}?"
     return "there is no such setting; `samovar config show` lists all there are"

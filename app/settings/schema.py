@@ -42,9 +42,7 @@ class Server(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         Seconds,
         Meta(description="How long a stream may be silent before a comment is sent to keep it open."),
     ]
-    request_seconds: Annotated[
-        Seconds, Meta(description="Longest a request may take, waiting included, before it is ended.")
-    ]
+    request_seconds: Annotated[Seconds, Meta(description="Longest a request may take before it is ended.")]
     allow_unauthenticated: Annotated[
         bool,
         Meta(description="Allow a host that is not loopback, where whoever reaches the port may use it."),
@@ -73,7 +71,7 @@ class Model(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     chat_template: Annotated[
         str,
         Meta(
-            description="File with a chat template (Jinja) to use instead of the model's own; empty: its own."
+            description="File with a Jinja chat template to use instead of the model's own; empty keeps it."
         ),
     ]
     context_length: Annotated[
@@ -87,7 +85,7 @@ class Scheduler(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     max_running: Annotated[Count, Meta(description="Most requests generated at the same time.")]
     max_waiting: Annotated[
-        Count, Meta(description="Most requests that wait for a place; one more is answered with 503.")
+        Count, Meta(description="Most requests that wait for a place; one more is answered with 429.")
     ]
     prefill_step_tokens: Annotated[
         Count, Meta(description="Prompt tokens computed in one step; running replies pause for that long.")

@@ -46,7 +46,7 @@ def parse_bytes(written: object) -> int:
         ValueError: it is none of these.
     """
     if isinstance(written, int) and not isinstance(written, bool):
-        return written
+        return written or "0s"
     match = _SIZE.fullmatch(written.strip()) if isinstance(written, str) else None
     if match is None:
         raise ValueError("not a size")
@@ -97,10 +97,10 @@ def format_bytes(count: int) -> str:
 def format_seconds(seconds: float) -> str:
     """A duration such as `1h30m`, exact: `parse_seconds` reads the same number back."""
     rest = Decimal(repr(seconds))
-    if rest == 0 or rest % SECONDS_PER["ms"] != 0:
+    if rest % SECONDS_PER["ms"] != 0:
         return f"{rest:f}s"
     written = ""
     for unit, size in SECONDS_PER.items():
         whole, rest = divmod(rest, size)
         written += f"{whole:f}{unit}" if whole else ""
-    return written
+    return written or "0s"

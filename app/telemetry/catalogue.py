@@ -4,23 +4,15 @@
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import StrEnum
 
 from app.events import Miss, Origin, Outcome, Rejection, Removal
 from app.snapshots.stats import HIT
-
-
-class Kind(StrEnum):
-    """The Prometheus type of a series."""
-
-    COUNTER = "counter"
-    GAUGE = "gauge"
-    HISTOGRAM = "histogram"
+from app.telemetry.series import Kind, Label, Series
 
 
 class Sink(StrEnum):
-    """Who may lose telemetry. These are also the names the listeners go by on the bus."""
+    """Who may lose telemetry; listeners go by these names on the bus, and any other name is `OTHER` here."""
 
     TALLY = "tally"
     METRICS = "metrics"
@@ -56,31 +48,6 @@ OTHER = "other"
 """What a label value outside its closed set is counted under, so that no input can add a series."""
 
 
-@dataclass(frozen=True, slots=True)
-class Label:
-    """A label and all values it can take. `values` is empty where whoever starts the server names them."""
-
-    name: str
-    values: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Series:
-    """One metric as it is exposed. `buckets`: a histogram's upper bounds, in the unit, without +Inf."""
-
-    name: str
-    kind: Kind
-    help: str
-    unit: str = ""
-    labels: tuple[Label, ...] = ()
-    buckets: tuple[float, ...] = ()
-
-    @property
-    def label_names(self) -> tuple[str, ...]:
-        """The names of the labels, in order."""
-        return tuple(label.name for label in self.labels)
-
-
 def _label(name: str, values: Iterable[StrEnum]) -> Label:
     return Label(name, tuple(value.value for value in values))
 
@@ -94,47 +61,13 @@ ROUTE = Label("route")
 DECLINE = Label("reason")
 
 # A long prompt on a laptop prefills for minutes; buckets that end at ten seconds would hide just that.
-REQUEST_SECONDS = (
-    0.01,
-    0.025,
-    0.05,
-    0.1,
-    0.25,
-    0.5,
-    1.0,
-    2.5,
-    5.0,
-    10.0,
-    20.0,
-    30.0,
-    60.0,
-    120.0,
-    300.0,
-    600.0,
-)
-TOKEN_SECONDS = (
-    0.005,
-    0.01,
-    0.015,
-    0.02,
-    0.03,
-    0.05,
-    0.075,
-    0.1,
-    0.15,
-    0.25,
-    0.5,
-    1.0,
-    5.0,
-    30.0,
-    120.0,
-    600.0,
-)
-STORE_SECONDS = (1e-5, 5e-5, 1e-4, 5e-4, 1e-3, 5e-3, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0)
+REQUEST_SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60, 120, 300, 600)
+TOKEN_SECONDS = (0.005, 0.01, 0.015, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.25, 0.5, 1, 5, 30, 120, 600)
+STORE_SECONDS = (1e-5, 5e-5, 1e-4, 5e-4, 1e-3, 5e-3, 0.01, 0.05, 0.1, 0.5, 1, 5, 10)
 # One axis for both, so that the two curves lie over each other: overlap means that the store is too small.
-IDLE_SECONDS = (1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0, 7200.0, 21600.0)
-SIZE_BYTES = tuple(float(2**power) for power in range(20, 36))
-TOKENS = tuple(float(2**power) for power in range(5, 21))
+IDLE_SECONDS = (1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21600)
+SIZE_BYTES = tuple(2**power for power in range(20, 36))
+TOKENS = tuple(2**power for power in range(5, 21))
 
 
 def _counter(name: str, text: str, *labels: Label, unit: str = "") -> Series:
@@ -281,7 +214,9 @@ LAST_STEP = _gauge(
     unit="seconds",
 )
 DROPPED = _counter(
-    "samovar_telemetry_dropped_total", "Events, readings and spans that a sink lost.", _label("sink", Sink)
+    "samovar_telemetry_dropped_total",
+    "Events, readings and spans that a sink lost.",
+    Label("sink", (*_label("sink", Sink).values, OTHER)),
 )
 BUILD = _gauge(
     "samovar_build_info", "Always 1; what is running.", *map(Label, ("version", "python", "mlx", "mlx_lm"))
@@ -292,17 +227,8 @@ MODEL = _gauge(
 
 CATALOGUE: tuple[Series, ...] = (
     *(INSERTS, INSERTED_BYTES, REMOVALS, REMOVED_BYTES, SELF_EVICTIONS, REJECTIONS),
-    *(
-        LOOKUPS,
-        LOOKUP_TOKENS,
-        REUSED_TOKENS,
-        ENTRIES,
-        BYTES,
-        ARRAYS,
-        CAPACITY_BYTES,
-        MAX_ENTRIES,
-        TTL_SECONDS,
-    ),
+    *(LOOKUPS, LOOKUP_TOKENS, REUSED_TOKENS, ENTRIES, BYTES, ARRAYS),
+    *(CAPACITY_BYTES, MAX_ENTRIES, TTL_SECONDS),
     *(SIZE, PREFIX, DIVERGENCE, CAPTURE, RESTORE, LOOKUP_TIME, REUSE_GAP, IDLE_BEFORE_REMOVAL, DECLINES),
     *(REQUESTS, RUNNING, WAITING, TIME_TO_FIRST_TOKEN, INTER_TOKEN_LATENCY),
     *(QUEUE, PREFILL, DECODE, DURATION, PROMPT_TOKENS, GENERATED_TOKENS),

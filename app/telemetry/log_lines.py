@@ -1,4 +1,4 @@
-"""The listener that turns events into log lines: one a request, and one for each thing the store did at debug."""
+"""The listener that turns events into log lines: one a request, and details of the store at debug level."""
 
 import logging
 from typing import assert_never
@@ -25,6 +25,7 @@ from app.events import (
     Transaction,
 )
 from app.telemetry.snapshot_facts import Facts, HashSession, facts_of
+from app.telemetry.stages import stages_of
 
 
 class EventLines:
@@ -55,13 +56,14 @@ class EventLines:
                 assert_never(event)
 
     def _generation(self, ended: GenerationEnded) -> None:
+        seconds = {stage.name: stage.seconds for stage in stages_of(ended)}
         self._logger.info(
             "generation",
             job_id=ended.job_id,
             finish_reason=ended.reason.value,
-            queue_seconds=_seconds(ended.queued, ended.started),
-            prefill_seconds=_seconds(ended.started, ended.first_token),
-            decode_seconds=_seconds(ended.first_token, ended.ended),
+            queue_seconds=seconds.get("queue"),
+            prefill_seconds=seconds.get("prefill"),
+            decode_seconds=seconds.get("decode"),
             prompt_tokens=ended.prompt_tokens,
             cached_tokens=ended.cached_tokens,
             generated_tokens=ended.generated_tokens,
@@ -130,7 +132,3 @@ def _trace(cause: TraceRef | None) -> Facts:
     if cause is None:
         return {}
     return {"trace_id": format_trace_id(cause.trace_id), "span_id": format_span_id(cause.span_id)}
-
-
-def _seconds(begin: float | None, end: float | None) -> float | None:
-    return None if begin is None or end is None else end - begin

@@ -1,4 +1,4 @@
-"""Sets up logging once for the process: structured lines to one stream, the standard library's loggers included.
+"""Sets up logging once for the process: structured lines to one stream, those of stdlib loggers included.
 
 What is written about events is in `log_lines.py`.
 """
@@ -32,7 +32,7 @@ GRANIAN_LOGGING: Mapping[str, Any] = {
         "granian.access": {"level": "WARNING", "handlers": [], "propagate": True},
     },
 }
-"""Granian's `log_dictconfig`. Without it, Granian puts handlers of its own on its loggers when it starts."""
+"""Granian's `log_dictconfig`, to be given with its `log_level` warning; else it adds handlers of its own."""
 
 
 def configure_logging(*, level: Level, style: Style, stream: TextIO, service_name: str) -> None:

@@ -19,7 +19,8 @@ from prometheus_client.metrics_core import Metric
 
 from app.events import Outcome, Removal
 from app.telemetry import catalogue
-from app.telemetry.catalogue import OTHER, Prompt, Reuse, Series
+from app.telemetry.catalogue import OTHER, Prompt, Reuse
+from app.telemetry.series import Series
 
 
 @dataclass(frozen=True, slots=True)

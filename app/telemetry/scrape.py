@@ -17,7 +17,8 @@ from app.events import Origin, Rejection, Removal
 from app.snapshots.limits import Limits
 from app.snapshots.stats import TallyReading
 from app.telemetry import catalogue
-from app.telemetry.catalogue import Kind, Memory, Series, Sink
+from app.telemetry.catalogue import OTHER, Memory, Sink
+from app.telemetry.series import Kind, Series
 
 L = TypeVar("L", bound=str)
 
@@ -161,7 +162,8 @@ class ScrapedSeries:
             lost = Counter({Sink.METRICS.value: self._failures.total()})
         for drops in self._drops:
             lost.update(drops())
-        return {(sink.value,): lost[sink] for sink in Sink}
+        known: dict[tuple[str, ...], float] = {(sink.value,): lost[sink] for sink in Sink}
+        return {**known, (OTHER,): lost.total() - sum(known.values())}
 
 
 def _each(values: Iterable[L], counts: Mapping[L, int]) -> Samples:

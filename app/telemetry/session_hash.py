@@ -1,4 +1,4 @@
-"""How a session is named outside this process: by a keyed hash, so that no log or trace holds a client key."""
+"""How a session is named outside this process: by a keyed hash, so that no log or trace holds the key."""
 
 from hashlib import blake2b
 

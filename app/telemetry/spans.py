@@ -31,6 +31,7 @@ from app.events import (
     Transaction,
 )
 from app.telemetry.snapshot_facts import SESSION_HASH, Facts, HashSession, facts_of
+from app.telemetry.stages import stages_of
 from app.telemetry.tracing import span_context
 
 MAX_REMOVAL_SPANS = 32
@@ -187,23 +188,20 @@ def _stages(ended: GenerationEnded, pen: _Pen) -> None:
     """One span a stage that began; the last one says how it all ended."""
     if ended.cause is None:
         return
-    begins: list[tuple[str, float, Facts]] = [("queue", ended.queued, {})]
-    if ended.started is not None:
-        computed = ended.prompt_tokens - ended.cached_tokens
-        tokens: Facts = {
-            "samovar.prefill.tokens": computed,
+    tokens: dict[str, Facts] = {
+        "prefill": {
+            "samovar.prefill.tokens": ended.prompt_tokens - ended.cached_tokens,
             "samovar.prefill.cached_tokens": ended.cached_tokens,
-        }
-        begins.append(("prefill", ended.started, tokens))
-    if ended.first_token is not None:
-        begins.append(("decode", ended.first_token, {"samovar.decode.tokens": ended.generated_tokens}))
-    ends = [*(begin for _, begin, _ in begins[1:]), ended.ended]
+        },
+        "decode": {"samovar.decode.tokens": ended.generated_tokens},
+    }
     within = _inside(ended.cause)
-    for (name, begin, attributes), end in zip(begins, ends, strict=True):
-        is_last = name == begins[-1][0]
-        outcome: Facts = {"samovar.finish_reason": ended.reason.value} if is_last else {}
-        error = ended.error or "" if is_last and ended.reason is FinishReason.ERROR else None
-        pen.draw(name, (begin, end), within, attributes | outcome, error=error)
+    *before, last = stages_of(ended)
+    for stage in before:
+        pen.draw(stage.name, (stage.began, stage.ended), within, tokens.get(stage.name, {}))
+    attributes = {**tokens.get(last.name, {}), "samovar.finish_reason": ended.reason.value}
+    error = ended.error or "" if ended.reason is FinishReason.ERROR else None
+    pen.draw(last.name, (last.began, last.ended), within, attributes, error=error)
 
 
 def _summary(removals: Sequence[SnapshotRemoved]) -> Facts:

@@ -117,9 +117,7 @@ def test_bytes_reported_are_bytes_held(tiny, family):
     mx.clear_cache()
     before = mx.get_active_memory()
 
-    kept = [
-        run(decoder, make_job([*PROMPT * 9, i], max_tokens=2), stops=[500]).at_stops[0] for i in range(4)
-    ]
+    kept = [run(decoder, make_job([*PROMPT * 9, i], max_tokens=2), stops=[500]).at_stops[0] for i in range(4)]
     decoder.rebuild()
     gc.collect()
     mx.clear_cache()
@@ -216,9 +214,7 @@ def test_a_seed_repeats_a_reply_whatever_runs_beside_it(tiny):
 
 def test_log_probabilities_are_those_of_the_chosen_and_the_likeliest_tokens(tiny):
     """Greedy: the chosen token leads the list, and the list is in order."""
-    ran = run(
-        new_decoder(tiny("llama")), make_job(PROMPT, max_tokens=5, sampling=Sampling(top_logprobs=3))
-    )
+    ran = run(new_decoder(tiny("llama")), make_job(PROMPT, max_tokens=5, sampling=Sampling(top_logprobs=3)))
 
     for generated in ran.generated:
         top = generated.logprob.top
@@ -231,9 +227,7 @@ def test_log_probabilities_are_those_of_the_chosen_and_the_likeliest_tokens(tiny
 def test_a_logit_bias_can_forbid_and_force_tokens(tiny):
     """The bias acts on the logits before sampling."""
     decoder = new_decoder(tiny("llama"))
-    forced = run(
-        decoder, make_job(PROMPT, max_tokens=3, sampling=Sampling(logit_bias=((42, 1000.0),)))
-    )
+    forced = run(decoder, make_job(PROMPT, max_tokens=3, sampling=Sampling(logit_bias=((42, 1000.0),))))
 
     assert forced.tokens == [42, 42, 42]
 

@@ -89,6 +89,7 @@ class Oracle:
     clock: Callable[[], float]
     rows: list[Row] = field(default_factory=list)
     transactions: list[Transaction] = field(default_factory=list)
+    inserted_into: list[tuple[Bucket, str | None]] = field(default_factory=list)
     last_id: int = 0
 
     # What it holds, always counted anew.
@@ -155,19 +156,13 @@ class Oracle:
         minimum = self.limits.min_prefix_tokens
         if common > 0:
             return Miss.TOO_SHORT if cut_short and common < minimum else Miss.DIVERGED
-        elsewhere = [
-            row
-            for row in self.rows
-            if session is not None
-            and row.session == session
-            and row.bucket.tenant == bucket.tenant
-            and row.bucket != bucket
-        ]
-        if elsewhere:
-            last_bucket = max(elsewhere, key=lambda row: row.id).bucket
-            there = [row for row in elsewhere if row.bucket == last_bucket]
-            if max(shared_tokens(row.tokens, tokens) for row in there) >= minimum:
-                return Miss.INCOMPATIBLE
+        for other, its_session in reversed(self.inserted_into):
+            there = self._of(other, session)
+            same = session is not None and its_session == session and other.tenant == bucket.tenant
+            if same and other != bucket and there:
+                if max(shared_tokens(row.tokens, tokens) for row in there) >= minimum:
+                    return Miss.INCOMPATIBLE
+                break
         return Miss.NO_CANDIDATE
 
     def hit(self, answer: Answer, choice: int, failed_restores: int, cause: TraceRef | None) -> None:
@@ -224,6 +219,7 @@ class Oracle:
                 if row.begins(tokens) and stands_in:
                     events.append(self._remove(row, Removal.SUPERSEDED, now))
         self.rows.append(new)
+        self.inserted_into.append((bucket, session))
         events.append(SnapshotInserted(new.facts()))
         events += self._expire(now)
         events += self._make_room(new, now)

@@ -1,7 +1,7 @@
-"""From a chat request to what a model and an engine take. Pure; refuses what is not served, naming the field."""
+"""From a chat request to what a model and an engine take. Pure; refuses what is not served, and says where."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -11,10 +11,14 @@ from app.errors import RequestError
 from app.scheduler.job import Sampling
 from app.snapshots.entry import ANONYMOUS_SESSION
 
+T = TypeVar("T")
+
 MAX_SESSION_CHARACTERS = 512
 
 SESSION_HEADERS = ("x-session-id", "session-id", "x-claude-code-session-id")
 """Where clients that cannot set `prompt_cache_key` name their conversation, best first."""
+
+_TOKEN_ID_DIGITS = 10
 
 _OURS_IN_TEMPLATES = frozenset(
     {
@@ -22,7 +26,6 @@ _OURS_IN_TEMPLATES = frozenset(
         "chat_template",
         "continue_final_message",
         "conversation",
-        "documents",
         "messages",
         "return_assistant_tokens_mask",
         "return_dict",
@@ -38,13 +41,14 @@ def chat_prompt(request: ChatRequest) -> ChatPrompt:
     """The conversation as a chat template takes it.
 
     Raises:
-        RequestError: content that is not text, tools the model cannot be made to call, a format it cannot keep.
+        RequestError: content that is not text, or something of the model that is not served.
     """
     _refuse_unserved(request)
     template_kwargs = request.chat_template_kwargs or {}
     if ours := sorted(_OURS_IN_TEMPLATES & template_kwargs.keys()):
         raise RequestError(
-            f"chat_template_kwargs: {', '.join(ours)} cannot be set by a request.", param="chat_template_kwargs"
+            f"chat_template_kwargs: {', '.join(ours)} cannot be set by a request.",
+            param="chat_template_kwargs",
         )
     tools = None if request.tool_choice == "none" else request.tools
     return ChatPrompt(
@@ -170,7 +174,10 @@ def _text(parts: Sequence[ContentPart], index: int) -> str:
 
 def _logit_bias(biases: Mapping[str, float], vocabulary_size: int) -> tuple[tuple[int, float], ...]:
     for key in biases:
-        if not (key.isascii() and key.isdigit() and int(key) < vocabulary_size):
+        # The length first: Python refuses to read a number of thousands of digits.
+        if not (
+            len(key) <= _TOKEN_ID_DIGITS and key.isascii() and key.isdigit() and int(key) < vocabulary_size
+        ):
             raise RequestError(
                 f"logit_bias: '{key[:20]}' is not a token id of this model (0 to {vocabulary_size - 1}).",
                 param="logit_bias",
@@ -178,5 +185,5 @@ def _logit_bias(biases: Mapping[str, float], vocabulary_size: int) -> tuple[tupl
     return tuple(sorted((int(key), bias) for key, bias in biases.items()))
 
 
-def _or(value: float | int | None, otherwise: Any) -> Any:  # noqa: PYI041 - an int stays an int
+def _or(value: T | None, otherwise: T) -> T:
     return otherwise if value is None else value

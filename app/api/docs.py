@@ -1,0 +1,121 @@
+"""The pages a person finds first: `/` says where things are, `/docs` lists the routes. Need no other host."""
+
+from html import escape
+from typing import Any
+
+from litestar import Request, get
+from litestar.di import NamedDependency
+from litestar.openapi.plugins import OpenAPIRenderPlugin
+from msgspec import Struct
+
+from app.api.services import Services
+
+_STYLE = """
+:root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif; }
+body { max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
+h2 { margin-top: 2.5rem; } code, pre { font-family: ui-monospace, monospace; font-size: .9em; }
+details { border: 1px solid #8884; border-radius: .5rem; margin: .5rem 0; padding: .5rem 1rem; }
+summary { cursor: pointer; } .method { display: inline-block; width: 4.5rem; font-weight: 700; }
+table { border-collapse: collapse; width: 100%; } td, th { text-align: left; vertical-align: top; }
+td, th { border-top: 1px solid #8884; padding: .25rem .75rem .25rem 0; } .muted { opacity: .7; }
+"""
+
+
+class Index(Struct, frozen=True, kw_only=True):
+    """Where things are."""
+
+    name: str = "samovar"
+    version: str
+    model: str | None
+    """None until it is loaded."""
+    chat: str = "/v1/chat/completions"
+    cache: str = "/v1/cache/stats"
+    metrics: str = "/metrics"
+    ready: str = "/readyz"
+    docs: str = "/docs"
+    openapi: str = "/docs/openapi.json"
+
+
+@get("/", summary="Where things are", tags=["Operations"])
+async def index(services: NamedDependency[Services]) -> Index:
+    """The address of everything else."""
+    model = services.engine.model
+    return Index(version=services.version, model=model.name if model else None)
+
+
+class RoutesPage(OpenAPIRenderPlugin):
+    """Renders the OpenAPI document as one plain page.
+
+    Litestar's own pages load scripts from other hosts, and a server for models often has no way to them.
+    """
+
+    def render(self, request: Request[Any, Any, Any], openapi_schema: dict[str, Any]) -> bytes:  # noqa: ARG002
+        """The page, as HTML."""
+        by_tag: dict[str, list[str]] = {}
+        for path, operations in openapi_schema["paths"].items():
+            for method, operation in operations.items():
+                for tag in operation["tags"]:
+                    by_tag.setdefault(tag, []).append(_operation(path, method, operation, openapi_schema))
+        info = openapi_schema["info"]
+        sections = "".join(f"<h2>{escape(tag)}</h2>{''.join(items)}" for tag, items in by_tag.items())
+        return (
+            "<!doctype html><html lang=en><meta charset=utf-8>"
+            "<meta name=viewport content='width=device-width'>"
+            f"<title>{escape(info['title'])}</title><style>{_STYLE}</style>"
+            f"<h1>{escape(info['title'])} <span class=muted>{escape(info['version'])}</span></h1>"
+            f"<p>{escape(info['description'])}</p>"
+            "<p class=muted>Machines read <a href=/docs/openapi.json>/docs/openapi.json</a>.</p>"
+            f"{sections}</html>"
+        ).encode()
+
+
+def _operation(path: str, method: str, operation: dict[str, Any], document: dict[str, Any]) -> str:
+    body = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema")
+    return (
+        f"<details><summary><span class=method>{escape(method.upper())}</span> <code>{escape(path)}</code> "
+        f"{escape(operation.get('summary', ''))}</summary><p>{escape(operation.get('description', ''))}</p>"
+        f"{_fields(body, document) if body else ''}{_answers(operation['responses'])}</details>"
+    )
+
+
+def _fields(schema: dict[str, Any], document: dict[str, Any]) -> str:
+    resolved = _resolve(schema, document)
+    required = set(resolved.get("required", ()))
+    rows = "".join(
+        f"<tr><td><code>{escape(name)}</code>{' (required)' if name in required else ''}"
+        f"<td>{escape(_type(field, document))}"
+        for name, field in resolved.get("properties", {}).items()
+    )
+    return f"<table><tr><th>Field<th>Type{rows}</table>"
+
+
+def _answers(responses: dict[str, Any]) -> str:
+    rows = "".join(
+        f"<tr><td>{escape(status)}<td>{escape(answer['description'])}"
+        for status, answer in sorted(responses.items())
+    )
+    return f"<table><tr><th>Status<th>Answer{rows}</table>"
+
+
+def _resolve(schema: dict[str, Any], document: dict[str, Any]) -> dict[str, Any]:
+    reference = schema.get("$ref")
+    if reference is None:
+        return schema
+    resolved: dict[str, Any] = document["components"]["schemas"][reference.rsplit("/", 1)[1]]
+    return resolved
+
+
+def _type(schema: dict[str, Any], document: dict[str, Any]) -> str:
+    """A field's type in words, one level deep: bounds, alternatives, element types."""
+    if "$ref" in schema:
+        return str(_resolve(schema, document).get("title", "object"))
+    if alternatives := schema.get("oneOf") or schema.get("anyOf"):
+        return " or ".join(dict.fromkeys(_type(each, document) for each in alternatives))
+    if "enum" in schema:
+        return ", ".join(map(str, schema["enum"]))
+    name = str(schema.get("type", "any"))
+    if name == "array" and "items" in schema:
+        return f"array of {_type(schema['items'], document)}"
+    bounds = {"minimum": "≥ {}", "exclusiveMinimum": "> {}", "maximum": "≤ {}", "maxItems": "at most {}"}
+    told = [text.format(schema[key]) for key, text in bounds.items() if key in schema]
+    return " ".join([name, *told])

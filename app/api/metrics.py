@@ -1,0 +1,18 @@
+"""`GET /metrics`: what the metrics renderer makes of the Accept header."""
+
+from typing import Any
+
+from litestar import Request, Response, get
+from litestar.di import NamedDependency
+
+from app.api.services import Services
+from app.errors import RequestError
+
+
+@get("/metrics", summary="Prometheus metrics", tags=["Operations"], media_type="text/plain")
+async def metrics(request: Request[Any, Any, Any], services: NamedDependency[Services]) -> Response[bytes]:
+    """Every series of the server: OpenMetrics where asked for, else Prometheus text."""
+    if services.metrics is None:
+        raise RequestError("Metrics are switched off (telemetry.metrics).", status=404, code="metrics_off")
+    body, content_type = services.metrics(request.headers.get("accept", ""))
+    return Response(body, headers={"content-type": content_type})

@@ -1,0 +1,198 @@
+"""A chat completion as OpenAI's clients read it, whole or in chunks. Pure; knows neither sockets nor jobs."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from msgspec import UNSET, Struct, UnsetType
+
+from app.api.ports import Piece, PieceKind
+from app.api.reply import Reply
+from app.scheduler.job import TokenLogprob
+
+
+class TopLogprob(Struct, frozen=True):
+    """A token that could have been chosen. `bytes` are UTF-8; one token may be part of a character."""
+
+    token: str
+    logprob: float
+    bytes: list[int]
+
+
+class TokenLogprobs(Struct, frozen=True):
+    """The token that was chosen, and the likeliest ones."""
+
+    token: str
+    logprob: float
+    bytes: list[int]
+    top_logprobs: list[TopLogprob]
+
+
+class Logprobs(Struct, frozen=True):
+    """One entry for each token, reasoning included."""
+
+    content: list[TokenLogprobs]
+
+
+class ReplyMessage(Struct, frozen=True, kw_only=True):
+    """What the model said. `reasoning_content` is there where the model thought first."""
+
+    role: Literal["assistant"] = "assistant"
+    content: str
+    reasoning_content: str | UnsetType = UNSET
+
+
+class Choice(Struct, frozen=True, kw_only=True):
+    """The one reply."""
+
+    index: int = 0
+    message: ReplyMessage
+    logprobs: Logprobs | None
+    finish_reason: str
+
+
+class PromptTokensDetails(Struct, frozen=True):
+    """`cached_tokens` of the prompt were not computed again."""
+
+    cached_tokens: int
+
+
+class Usage(Struct, frozen=True):
+    """Tokens; those of the prompt include the cached ones."""
+
+    prompt_tokens: int
+    completion_tokens: int
+    total_tokens: int
+    prompt_tokens_details: PromptTokensDetails
+
+
+class ChatCompletion(Struct, frozen=True, kw_only=True):
+    """A whole reply."""
+
+    id: str
+    object: Literal["chat.completion"] = "chat.completion"
+    created: int
+    model: str
+    choices: list[Choice]
+    usage: Usage
+
+
+class Delta(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a chunk adds to the message."""
+
+    role: Literal["assistant"] | None = None
+    content: str | None = None
+    reasoning_content: str | None = None
+
+
+class ChunkChoice(Struct, frozen=True, kw_only=True):
+    """What a chunk adds to the one reply; `finish_reason` comes with the last."""
+
+    index: int = 0
+    delta: Delta
+    logprobs: Logprobs | None = None
+    finish_reason: str | None = None
+
+
+class ChatCompletionChunk(Struct, frozen=True, kw_only=True):
+    """An event of a stream. The one with `usage` has no choices."""
+
+    id: str
+    object: Literal["chat.completion.chunk"] = "chat.completion.chunk"
+    created: int
+    model: str
+    choices: list[ChunkChoice]
+    usage: Usage | UnsetType = UNSET
+
+
+@dataclass(frozen=True, slots=True)
+class CompletionWriter:
+    """Writes one reply in OpenAI's shapes.
+
+    Args:
+        id: of the completion.
+        created: Unix seconds.
+        model: the served name.
+        prompt_tokens: of the request.
+        token_text: the bytes of a token.
+    """
+
+    id: str
+    created: int
+    model: str
+    prompt_tokens: int
+    token_text: Callable[[int], bytes]
+
+    def opening(self) -> ChatCompletionChunk:
+        """The first chunk: the role, and no text yet."""
+        return self._chunk(ChunkChoice(delta=Delta(role="assistant", content="")))
+
+    def text(self, pieces: Sequence[Piece], reply: Reply) -> Sequence[ChatCompletionChunk]:
+        """A chunk for each piece; the last takes along the log-probabilities that are due."""
+        last = len(pieces) - 1
+        return [
+            self._chunk(
+                ChunkChoice(delta=_delta(piece), logprobs=self._logprobs(reply) if index == last else None)
+            )
+            for index, piece in enumerate(pieces)
+        ]
+
+    def closing(self, reply: Reply) -> ChatCompletionChunk:
+        """The chunk that says why a reply has ended."""
+        return self._chunk(
+            ChunkChoice(delta=Delta(), logprobs=self._logprobs(reply), finish_reason=reply.finish)
+        )
+
+    def usage_chunk(self, reply: Reply) -> ChatCompletionChunk:
+        """The extra chunk of `stream_options.include_usage`."""
+        return ChatCompletionChunk(
+            id=self.id, created=self.created, model=self.model, choices=[], usage=self._usage(reply)
+        )
+
+    def whole(self, pieces: Sequence[Piece], reply: Reply) -> ChatCompletion:
+        """A reply that has finished, in one."""
+        reasoning = "".join(piece.text for piece in pieces if piece.kind is PieceKind.REASONING)
+        message = ReplyMessage(
+            content="".join(piece.text for piece in pieces if piece.kind is not PieceKind.REASONING),
+            reasoning_content=reasoning or UNSET,
+        )
+        assert reply.finish is not None
+        choice = Choice(message=message, logprobs=self._logprobs(reply), finish_reason=reply.finish)
+        return ChatCompletion(
+            id=self.id,
+            created=self.created,
+            model=self.model,
+            choices=[choice],
+            usage=self._usage(reply),
+        )
+
+    def _chunk(self, choice: ChunkChoice) -> ChatCompletionChunk:
+        return ChatCompletionChunk(id=self.id, created=self.created, model=self.model, choices=[choice])
+
+    def _usage(self, reply: Reply) -> Usage:
+        return Usage(
+            self.prompt_tokens,
+            reply.generated_tokens,
+            self.prompt_tokens + reply.generated_tokens,
+            PromptTokensDetails(reply.started.cached_tokens if reply.started else 0),
+        )
+
+    def _logprobs(self, reply: Reply) -> Logprobs | None:
+        due = reply.take_logprobs()
+        return Logprobs([self._token(token, logprob) for token, logprob in due]) if due else None
+
+    def _token(self, token: int, logprob: TokenLogprob) -> TokenLogprobs:
+        text = self.token_text(token)
+        top = [self._top(candidate, value) for candidate, value in logprob.top]
+        return TokenLogprobs(text.decode(errors="replace"), logprob.logprob, list(text), top)
+
+    def _top(self, token: int, logprob: float) -> TopLogprob:
+        text = self.token_text(token)
+        return TopLogprob(text.decode(errors="replace"), logprob, list(text))
+
+
+def _delta(piece: Piece) -> Delta:
+    """A piece as a delta. A tool call's text is content as long as nothing parses it: it is never lost."""
+    if piece.kind is PieceKind.REASONING:
+        return Delta(reasoning_content=piece.text)
+    return Delta(content=piece.text)

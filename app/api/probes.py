@@ -1,0 +1,45 @@
+"""`/livez`, `/readyz`, `/startupz`: three questions about the engine's phase, for a supervisor."""
+
+from litestar import Response, get
+from litestar.di import NamedDependency
+from msgspec import Struct
+
+from app.api.ports import Phase
+from app.api.services import Services
+
+
+class Probe(Struct, frozen=True, kw_only=True):
+    """An answer for a supervisor, with the reason for a person."""
+
+    ok: bool
+    phase: Phase
+    reason: str
+    running: int
+    waiting: int
+
+
+@get("/livez", summary="Is a restart needed?", tags=["Operations"])
+async def livez(services: NamedDependency[Services]) -> Response[Probe]:
+    """503 only where nothing but a restart helps: the engine is stalled or gone."""
+    return _answer(services, not_ok={Phase.STALLED, Phase.FAILED})
+
+
+@get("/readyz", summary="Will a request be taken?", tags=["Operations"])
+async def readyz(services: NamedDependency[Services]) -> Response[Probe]:
+    """200 only while requests are taken: not before the model is loaded, and not while draining."""
+    return _answer(services, not_ok=set(Phase) - {Phase.READY})
+
+
+@get("/startupz", summary="Has the start ended?", tags=["Operations"])
+async def startupz(services: NamedDependency[Services]) -> Response[Probe]:
+    """503 until the model is loaded, and if it never will be."""
+    return _answer(services, not_ok={Phase.LOADING, Phase.FAILED})
+
+
+def _answer(services: Services, *, not_ok: set[Phase]) -> Response[Probe]:
+    health = services.engine.health()
+    ok = health.phase not in not_ok
+    probe = Probe(
+        ok=ok, phase=health.phase, reason=health.reason, running=health.running, waiting=health.waiting
+    )
+    return Response(probe, status_code=200 if ok else 503)

@@ -1,0 +1,130 @@
+"""Spans of a request: one for HTTP, one for the generation in it. Carries no text of prompts or replies."""
+
+import contextlib
+from collections.abc import Iterator
+from http import HTTPStatus
+from typing import cast
+
+from litestar.types import ASGIApp, HTTPScope, Message, Receive, Scope, Send
+from opentelemetry.trace import Span, SpanKind, StatusCode, Tracer
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+from app.api.reply import Reply
+from app.events import TraceRef
+from app.scheduler.job import Job, Sampling
+
+PROVIDER = "samovar"
+
+
+class TraceRequests:
+    """Middleware: a SERVER span around each request of a route, in the trace its caller began.
+
+    Names and attributes are the stable HTTP conventions of OpenTelemetry.
+    """
+
+    def __init__(self, app: ASGIApp, tracer: Tracer) -> None:
+        self._app = app
+        self._tracer = tracer
+        self._propagator = TraceContextTextMapPropagator()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = cast("HTTPScope", scope)
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        route = scope["path_template"]
+        with self._tracer.start_as_current_span(
+            f"{request['method']} {route}",
+            context=self._propagator.extract(headers),
+            kind=SpanKind.SERVER,
+            attributes=_request_attributes(request, route, headers),
+            # A refused request is an answer, not a fault of the server: the status code decides below.
+            record_exception=False,
+            set_status_on_exception=False,
+        ) as span:
+
+            async def noting_status(message: Message) -> None:
+                if message["type"] == "http.response.start":
+                    _set_status(span, message["status"])
+                await send(message)
+
+            await self._app(scope, receive, noting_status)
+
+
+@contextlib.contextmanager
+def chat_span(tracer: Tracer, model: str) -> Iterator[Span]:
+    """The span of one generation, by the GenAI conventions of OpenTelemetry."""
+    with tracer.start_as_current_span(
+        f"chat {model}",
+        attributes={
+            "gen_ai.operation.name": "chat",
+            "gen_ai.provider.name": PROVIDER,
+            "gen_ai.request.model": model,
+        },
+        record_exception=False,
+        set_status_on_exception=False,
+    ) as span:
+        yield span
+
+
+def trace_ref(span: Span) -> TraceRef | None:
+    """The span by its numbers; None where there is no trace."""
+    context = span.get_span_context()
+    if not context.is_valid:
+        return None
+    return TraceRef(context.trace_id, context.span_id, context.trace_flags.sampled)
+
+
+def note_job(span: Span, job: Job) -> None:
+    """Set what was asked of the engine."""
+    sampling: Sampling = job.sampling
+    span.set_attributes(
+        {
+            "gen_ai.response.id": job.id,
+            "gen_ai.request.max_tokens": job.max_tokens,
+            "gen_ai.request.temperature": sampling.temperature,
+            "gen_ai.request.top_p": sampling.top_p,
+            "gen_ai.request.top_k": sampling.top_k,
+            "gen_ai.request.frequency_penalty": sampling.frequency_penalty,
+            "gen_ai.request.presence_penalty": sampling.presence_penalty,
+            "gen_ai.usage.input_tokens": len(job.tokens),
+        }
+    )
+    if sampling.seed is not None:
+        span.set_attribute("gen_ai.request.seed", sampling.seed)
+
+
+def note_reply(span: Span, reply: Reply) -> None:
+    """Set what came of it, complete or not. Input tokens include the cached ones, by the convention."""
+    span.set_attribute("gen_ai.usage.output_tokens", reply.generated_tokens)
+    if reply.started is not None:
+        span.set_attribute("gen_ai.usage.cache_read.input_tokens", reply.started.cached_tokens)
+    if reply.finish is not None:
+        span.set_attribute("gen_ai.response.finish_reasons", (reply.finish.value,))
+    if reply.failure is not None:
+        span.set_attribute("error.type", str(reply.failure.status))
+        span.set_status(StatusCode.ERROR, reply.failure.message)
+
+
+def _request_attributes(scope: HTTPScope, route: str, headers: dict[str, str]) -> dict[str, str | int]:
+    attributes: dict[str, str | int] = {
+        "http.request.method": str(scope["method"]),
+        "http.route": route,
+        "url.path": scope["path"],
+        "url.scheme": scope["scheme"],
+        "network.protocol.version": scope["http_version"],
+    }
+    if client := scope["client"]:
+        attributes["client.address"] = client[0]
+    if server := scope["server"]:
+        attributes["server.address"] = server[0]
+        if server[1] is not None:
+            attributes["server.port"] = server[1]
+    if agent := headers.get("user-agent"):
+        attributes["user_agent.original"] = agent
+    return attributes
+
+
+def _set_status(span: Span, status: int) -> None:
+    span.set_attribute("http.response.status_code", status)
+    if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        span.set_attribute("error.type", str(status))
+        span.set_status(StatusCode.ERROR)

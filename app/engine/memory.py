@@ -1,0 +1,44 @@
+"""What the device holds and may hold. Reads counters only, so any thread may ask."""
+
+import os
+from collections.abc import Mapping
+
+import mlx.core as mx
+
+_ARRAY_SHARE = 2
+_CAPACITY_SHARE = 4
+
+
+def device_memory() -> Mapping[str, int]:
+    """Bytes by kind: `active` in live arrays, `cache` kept for new ones, `peak` of active, the device's `limit`."""
+    return {
+        "active": mx.get_active_memory(),
+        "cache": mx.get_cache_memory(),
+        "peak": mx.get_peak_memory(),
+        "limit": memory_limit_bytes(),
+    }
+
+
+def memory_limit_bytes() -> int:
+    """What MLX should stay below: the GPU's recommended working set, its memory, or the machine's."""
+    info = mx.device_info()
+    for key in ("max_recommended_working_set_size", "total_memory", "memory_size"):
+        value = info.get(key)
+        if isinstance(value, int) and value > 0:
+            return value
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def default_capacity_bytes() -> int:
+    """For the snapshot store: a quarter of what the loaded model leaves; running requests need the rest."""
+    left = max(memory_limit_bytes() - mx.get_active_memory(), 0)
+    return max(left // _CAPACITY_SHARE, 1)
+
+
+def default_max_arrays() -> int | None:
+    """Half of the buffers that Metal lets a process hold; None where the device sets no such limit.
+
+    Metal's limit counts buffers, not bytes: a store of many small states runs into it first.
+    """
+    limit = mx.device_info().get("resource_limit")
+    return limit // _ARRAY_SHARE if isinstance(limit, int) and limit > 0 else None

@@ -1,0 +1,217 @@
+"""Opens and closes the engine room, on the engine thread: the model, its store and its scheduler.
+
+MLX is imported here and not before: a machine without a backend gets one sentence, and the event loop
+answers probes while the model loads.
+"""
+
+import importlib
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import platformdirs
+import structlog
+
+from app.bus import Emit
+from app.clock import monotonic
+from app.errors import StartError
+from app.events import CaptureDeclined
+from app.progress import ProgressBar
+from app.scheduler.admission import Admission
+from app.scheduler.core import Scheduler
+from app.scheduler.ports import DeltaSink
+from app.scheduler.reuse import Reuse
+from app.settings.schema import Provenance, Settings
+from app.snapshots.limits import Limits
+from app.snapshots.store import SnapshotStore
+from app.telemetry.metrics import Model
+
+if TYPE_CHECKING:
+    from app.engine.chat_model import ServedChatModel
+    from app.engine.decoder import BatchDecoder
+    from app.engine.loader import LoadedModel
+
+CAPTURE_DECLINES = ("history_not_a_prefix", "no_generation_prompt", "empty_history")
+"""Why a prompt may get no boundary snapshot; `app.engine.prompt` decides which."""
+
+log = structlog.get_logger(__name__)
+
+
+class EngineRoom:
+    """What exists once the model is loaded. `open` and `close` run on the engine thread, readers anywhere.
+
+    Args:
+        settings, provenance: as they left the loader.
+        admission, emit, deliver, token_gap: of the scheduler.
+        on_model: told what is served.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        provenance: Provenance,
+        *,
+        admission: Admission,
+        emit: Emit,
+        deliver: DeltaSink,
+        token_gap: Callable[[float, int], None],
+        on_model: Callable[[Model], None],
+    ) -> None:
+        self._settings = settings
+        self._provenance = provenance
+        self._admission = admission
+        self._emit = emit
+        self._deliver = deliver
+        self._token_gap = token_gap
+        self._on_model = on_model
+        self._decoder: BatchDecoder | None = None
+        self._memory: Callable[[], Mapping[str, int]] = dict
+        self.model: ServedChatModel | None = None
+        self.store: SnapshotStore[Any] | None = None
+        self.limits: Limits | None = None
+
+    def device_memory(self) -> Mapping[str, int]:
+        """Bytes by kind; nothing before MLX is there."""
+        return self._memory()
+
+    @property
+    def layers(self) -> Mapping[str, str]:
+        """Each setting of the store → the layer that its value came from."""
+        prefix = "snapshots."
+        return {
+            key.removeprefix(prefix): layer
+            for key, layer in self._provenance.items()
+            if key.startswith(prefix)
+        }
+
+    def open(self) -> Scheduler[Any, Any]:
+        """Load the model and make everything that follows from it.
+
+        Raises:
+            StartError: MLX has no backend on this machine.
+            ModelError: the model cannot be served.
+        """
+        with ProgressBar(sys.stderr) as progress:
+            return self._open(progress)
+
+    def _open(self, progress: ProgressBar) -> Scheduler[Any, Any]:
+        _require_backend()
+        from app.engine import memory  # noqa: PLC0415 - see the module's docstring
+        from app.engine.chat_model import ServedChatModel  # noqa: PLC0415
+        from app.engine.decoder import BatchDecoder, BatchLimits  # noqa: PLC0415
+        from app.engine.loader import load_model  # noqa: PLC0415
+        from app.engine.warmup import warm_up  # noqa: PLC0415
+
+        settings = self._settings
+        self._memory = memory.device_memory
+        loaded = load_model(
+            _source(settings), cache_folder=Path(platformdirs.user_cache_dir("samovar")), progress=progress
+        )
+        running = settings.scheduler
+        self._decoder = BatchDecoder(
+            loaded.network,
+            end_tokens=loaded.tokenizer.eos_token_ids,
+            limits=BatchLimits(
+                max_running=running.max_running,
+                prefill_batch=min(running.prefill_batch, running.max_running),
+                prefill_step_tokens=running.prefill_step_tokens,
+            ),
+        )
+        warm_up(self._decoder, loaded, progress=progress)
+        self.limits = _store_limits(settings, memory.default_capacity_bytes, memory.default_max_arrays)
+        self.store = SnapshotStore(self.limits, clock=monotonic, emit=self._emit)
+        self._log_store(self.limits)
+        self.model = ServedChatModel(
+            loaded,
+            unix_seconds=time.time,
+            on_declined=lambda reason: self._emit(CaptureDeclined(reason, None)),
+        )
+        self._on_model(Model(loaded.name, loaded.family, ",".join(loaded.cache_kinds)))
+        return Scheduler(
+            self._decoder,
+            Reuse(
+                self.store,
+                self._decoder,
+                store_completions=_stores_completions(settings, loaded),
+                emit=self._emit,
+                clock=monotonic,
+            ),
+            self._admission,
+            max_running=running.max_running,
+            deliver=self._deliver,
+            emit=self._emit,
+            token_gap=self._token_gap,
+            clock=monotonic,
+        )
+
+    def close(self) -> None:
+        """Drop every state and the model, and end the engine thread's use of the device."""
+        if self.store is not None:
+            self.store.clear()
+        if self._decoder is not None:
+            decoder, self._decoder = self._decoder, None
+            decoder.close()
+
+    def _log_store(self, limits: Limits) -> None:
+        if not limits.enabled:
+            log.info("snapshot store is off", layer=self.layers["enabled"])
+            return
+        log.info(
+            "snapshot store",
+            capacity_bytes=limits.capacity_bytes,
+            max_entries=limits.max_entries,
+            max_arrays=limits.max_arrays,
+            ttl_seconds=limits.ttl_seconds,
+            min_prefix_tokens=limits.min_prefix_tokens,
+            supersede=limits.supersede,
+            layers={key: layer for key, layer in self.layers.items() if layer != "default"} or "all defaults",
+        )
+
+
+def _require_backend() -> None:
+    try:
+        importlib.import_module("mlx.core")
+    except ImportError as error:
+        raise StartError(
+            "MLX has no backend on this machine; install one with `pip install samovar[cpu]` on Linux "
+            f"(or cuda12, cuda13 with an NVIDIA GPU): {error}"
+        ) from error
+
+
+def _source(settings: Settings) -> Any:
+    from app.engine.loader import ModelSource  # noqa: PLC0415 - imports MLX
+
+    asked = settings.model
+    return ModelSource(
+        path=asked.path,
+        alias=asked.alias,
+        revision=asked.revision,
+        adapter_path=asked.adapter_path,
+        trust_remote_code=asked.trust_remote_code,
+        chat_template=asked.chat_template,
+        context_length=None if asked.context_length == "auto" else asked.context_length,
+    )
+
+
+def _store_limits(
+    settings: Settings, default_capacity: Callable[[], int], default_arrays: Callable[[], int | None]
+) -> Limits:
+    asked = settings.snapshots
+    max_arrays = asked.max_arrays
+    return Limits(
+        capacity_bytes=default_capacity() if asked.capacity_bytes == "auto" else asked.capacity_bytes,
+        max_entries=asked.max_entries,
+        max_arrays=default_arrays() if max_arrays == "auto" else None if max_arrays == "off" else max_arrays,
+        ttl_seconds=None if asked.ttl_seconds == "off" else asked.ttl_seconds,
+        min_prefix_tokens=asked.min_prefix_tokens,
+        enabled=asked.enabled,
+        supersede=asked.supersede,
+    )
+
+
+def _stores_completions(settings: Settings, loaded: "LoadedModel") -> bool:
+    """`auto`: only where the one entry can stand in for the boundary, so that a conversation keeps one."""
+    wanted = settings.snapshots.completions
+    return loaded.truncatable if wanted == "auto" else wanted == "always"

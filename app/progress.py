@@ -1,0 +1,60 @@
+"""Shows how far a long job is: a bar on a terminal, one line at its start and end elsewhere."""
+
+from types import TracebackType
+from typing import Self, TextIO
+
+import structlog
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+log = structlog.get_logger(__name__)
+
+
+class ProgressBar:
+    """Told (what, done, total) any number of times, for one job after another; used on one thread.
+
+    A job whose total is 1 cannot say how far it is: its bar moves to and fro until it is done.
+
+    Args:
+        stream: where the bar is drawn if it is a terminal.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._console = Console(file=stream)
+        self._bar: Progress | None = None
+        self._what = ""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stop()
+
+    def __call__(self, what: str, done: int, total: int) -> None:
+        """Show that `done` of `total` parts of `what` are done."""
+        if what != self._what:
+            self._start(what, total)
+        if self._bar is not None:
+            self._bar.update(self._bar.task_ids[0], completed=done)
+        if done >= total:
+            self._stop()
+            log.info("done", what=what)
+
+    def _start(self, what: str, total: int) -> None:
+        self._stop()
+        self._what = what
+        if not self._console.is_terminal:
+            log.info("started", what=what)
+            return
+        columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+        self._bar = Progress(*columns, console=self._console, transient=True)
+        self._bar.add_task(what, total=total if total > 1 else None)
+        self._bar.start()
+
+    def _stop(self) -> None:
+        self._what = ""
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None

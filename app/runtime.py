@@ -1,0 +1,192 @@
+"""The running program: the engine as the HTTP side sees it, and its life from start to close."""
+
+import asyncio
+from collections.abc import Callable
+
+from litestar import Litestar
+
+from app.api import ports
+from app.api.errors import unavailable
+from app.api.stream import LoopSink, OpenRequests
+from app.errors import RequestError, SamovarError
+from app.loading import EngineRoom
+from app.scheduler.admission import Admission, Ending
+from app.scheduler.job import Job, JobId
+from app.scheduler.worker import Phase, Worker
+
+ENGINE_END_SECONDS = 30.0
+"""How long the engine thread may take to end its step and release the device."""
+
+_RETRY_WHILE_DRAINING_SECONDS = 10
+
+
+class ServingEngine:
+    """The scheduler's face for the HTTP side. Its model and store come once the engine thread made them.
+
+    Args:
+        admission: the door to the scheduler.
+        worker: the engine thread.
+        loaded: where the engine thread puts the model and the store.
+        stall_seconds: how long pending work may wait for a step's end before the engine counts as stalled.
+    """
+
+    def __init__(
+        self, admission: Admission, worker: Worker, loaded: EngineRoom, *, stall_seconds: float
+    ) -> None:
+        self._admission = admission
+        self._worker = worker
+        self._loaded = loaded
+        self._stall_seconds = stall_seconds
+        self._draining = False
+
+    @property
+    def model(self) -> ports.ChatModel | None:
+        """None until the model is loaded."""
+        return self._loaded.model if self._worker.phase is not Phase.LOADING else None
+
+    def health(self) -> ports.Health:
+        """Phase and load, as of now."""
+        phase, reason = self._phase()
+        return ports.Health(phase, reason, self._worker.running, len(self._admission))
+
+    def _phase(self) -> tuple[ports.Phase, str]:
+        if self._worker.phase is Phase.FAILED:
+            return ports.Phase.FAILED, f"the engine has failed: {self._worker.failure}"
+        if self._draining:
+            return ports.Phase.DRAINING, "the server is shutting down"
+        if self._worker.phase is Phase.LOADING:
+            return ports.Phase.LOADING, "the model is being loaded"
+        if self._worker.phase is Phase.STOPPED:
+            return ports.Phase.FAILED, "the engine has stopped"
+        if self._worker.is_stalled(self._stall_seconds):
+            return ports.Phase.STALLED, f"no step has ended for {self._stall_seconds:g} seconds"
+        return ports.Phase.READY, ""
+
+    def submit(self, job: Job) -> None:
+        """Queue a job, if the engine takes any.
+
+        Raises:
+            RequestError: 429 the queue is full; 503 loading, draining, stalled or failed.
+        """
+        health = self.health()
+        if health.phase is not ports.Phase.READY:
+            raise unavailable(health)
+        self._admission.offer(job)
+
+    def cancel(self, job_id: JobId) -> None:
+        """Free a job's place within one step."""
+        self._admission.end(job_id, Ending.CANCELLED)
+
+    def finish(self, job_id: JobId) -> None:
+        """End a job whose text is complete."""
+        self._admission.end(job_id, Ending.STOPPED)
+
+    async def reset(self) -> ports.Cleared:
+        """Empty the snapshot store, off the event loop: dropping thousands of states takes its time.
+
+        Raises:
+            RequestError: 503 while the model is being loaded.
+        """
+        store = self._loaded.store
+        if store is None:
+            raise unavailable(self.health())
+        cleared = await asyncio.to_thread(store.clear)
+        return ports.Cleared(cleared.entries, cleared.nbytes)
+
+    def drain(self) -> None:
+        """Take no more jobs; those that run or wait go on."""
+        self._draining = True
+        self._admission.close(
+            RequestError(
+                "the server is shutting down; send the request to another one, or try again later",
+                status=503,
+                kind="server_error",
+                code="draining",
+                retry_after_seconds=_RETRY_WHILE_DRAINING_SECONDS,
+            )
+        )
+
+
+class Milestones:
+    """Carries the engine's phases from its thread to whoever awaits them on the loop."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._reached = {phase: asyncio.Event() for phase in Phase}
+
+    def reach(self, phase: Phase) -> None:
+        """Called on the engine thread."""
+        # The loop may have gone before the engine's last phase; nobody awaits it then.
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._reached[phase].set)
+
+    async def wait(self, phase: Phase) -> None:
+        """Return once `phase` has been reached."""
+        await self._reached[phase].wait()
+
+
+class Runtime:
+    """Implements `app.server.Runtime` over the parts that bootstrap made."""
+
+    def __init__(
+        self,
+        *,
+        app: Litestar,
+        engine: ServingEngine,
+        worker: Worker,
+        milestones: Milestones,
+        sink: LoopSink,
+        requests: OpenRequests,
+        flush: Callable[[], None],
+    ) -> None:
+        self.app = app
+        self._engine = engine
+        self._worker = worker
+        self._milestones = milestones
+        self._sink = sink
+        self._requests = requests
+        self._flush = flush
+        self._closed = False
+
+    @property
+    def model_name(self) -> str:
+        """What clients ask for; known once `ready` has returned."""
+        assert self._engine.model is not None, "asked before the model was loaded"
+        return self._engine.model.name
+
+    def start(self) -> None:
+        """Start the engine thread, which loads the model, and return at once."""
+        self._worker.start()
+
+    async def ready(self) -> None:
+        """Return once the model is loaded."""
+        await self._milestones.wait(Phase.READY)
+
+    async def failure(self) -> SamovarError:
+        """Return why the engine thread ended by itself."""
+        await self._milestones.wait(Phase.FAILED)
+        failure = self._worker.failure
+        if isinstance(failure, SamovarError):
+            return failure
+        return SamovarError(f"the engine failed: {type(failure).__name__}: {failure}")
+
+    def drain(self) -> None:
+        """From now on: readiness off, new work refused with 503."""
+        self._engine.drain()
+
+    async def idle(self) -> None:
+        """Return once every inference request has been answered."""
+        await self._requests.none_left()
+
+    def abort(self, message: str) -> None:
+        """Cancel what runs and end its answers with an error."""
+        self._sink.end_all(message)
+
+    async def close(self) -> None:
+        """End the engine thread and flush telemetry. Idempotent; safe if `start` never ran."""
+        if self._closed:
+            return
+        self._closed = True
+        self._worker.stop()
+        await asyncio.to_thread(self._worker.join, ENGINE_END_SECONDS)
+        await asyncio.to_thread(self._flush)

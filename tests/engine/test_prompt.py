@@ -1,0 +1,147 @@
+"""From messages to tokens: the boundary is where the history ends, for every last role."""
+
+import pytest
+
+from app.chat import ChatPrompt
+from app.engine.chat_model import ServedChatModel
+from app.engine.prompt import common_prefix
+from app.errors import RequestError
+from app.events import Origin
+from app.snapshots.entry import pack
+from tests.support.tiny import CHATML, CONTEXT_LENGTH
+
+USER = {"role": "user", "content": "What is the weather?"}
+CALL = {
+    "role": "assistant",
+    "content": None,
+    "tool_calls": [{"type": "function", "id": "1", "function": {"name": "w", "arguments": '{"c": "Bern"}'}}],
+}
+TOOL = {"role": "tool", "tool_call_id": "1", "content": "sunny"}
+ANSWER = {"role": "assistant", "content": "Sunny."}
+
+
+def chat(*messages, tools=None, **template_kwargs):
+    return ChatPrompt(messages=messages, tools=tools, template_kwargs=template_kwargs)
+
+
+@pytest.fixture
+def declined():
+    return []
+
+
+@pytest.fixture
+def model(tiny, declined):
+    """The tokenizer is shared by all tests of the session, so its template is put back."""
+    yield ServedChatModel(tiny("llama"), unix_seconds=lambda: 123.0, on_declined=declined.append)
+    tiny("llama").tokenizer.chat_template = CHATML
+
+
+def prepare(model, prompt):
+    return model.prepare(prompt, session="s", tenant="")
+
+
+def text_of(model, tokens):
+    return model._tokenizer.decode(tokens)
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        (USER,),
+        ({"role": "system", "content": "Be brief."}, USER),
+        (USER, CALL, TOOL),
+        (USER, CALL, TOOL, ANSWER),
+        (USER, ANSWER),
+    ],
+    ids=["user", "system+user", "tool", "assistant after tool", "assistant"],
+)
+def test_the_boundary_is_the_history_whatever_the_last_role(model, messages):
+    """What lies before the generation prompt is what the next turn repeats."""
+    prompt = prepare(model, chat(*messages))
+
+    (boundary,) = prompt.boundaries
+    history = text_of(model, prompt.tokens[: boundary.length])
+    assert boundary.origin is Origin.BOUNDARY
+    assert text_of(model, prompt.tokens) == history + "<|im_start|>assistant\n"
+    assert history.endswith("<|im_end|>\n")
+
+
+def test_the_next_turns_prompt_begins_with_the_boundarys_tokens(model):
+    """The boundary's key is a prefix of the next prompt, so the next turn hits."""
+    first = prepare(model, chat(USER))
+    second = prepare(model, chat(USER, ANSWER, {"role": "user", "content": "And tomorrow?"}))
+
+    length = first.boundaries[0].length
+    assert second.tokens[:length] == first.tokens[:length]
+    assert first.packed == pack(first.tokens)
+
+
+def test_a_template_that_rewrites_history_gets_no_boundary_and_says_why(model, declined):
+    """Where the history is no prefix of the prompt, a snapshot of it could never hit."""
+    model._tokenizer.chat_template = (
+        "{{ 'A' if add_generation_prompt else 'B' }}{% for m in messages %}{{ m['content'] }}{% endfor %}"
+    )
+    prompt = prepare(model, chat(USER))
+
+    assert prompt.boundaries == ()
+    assert declined == ["history_not_a_prefix"]
+
+
+def test_tools_and_template_settings_and_tenants_are_different_buckets(model):
+    """What changes how a conversation is rendered or who may see it keeps states apart."""
+    tool = {"type": "function", "function": {"name": "w", "parameters": {}}}
+    plain = prepare(model, chat(USER)).bucket
+    others = [
+        prepare(model, chat(USER, tools=(tool,))).bucket,
+        prepare(model, chat(USER, enable_thinking=False)).bucket,
+        model.prepare(chat(USER), session="s", tenant="other").bucket,
+    ]
+
+    assert prepare(model, chat({"role": "user", "content": "Other text"})).bucket == plain
+    assert len({plain, *others}) == 4
+
+
+def test_a_prompt_longer_than_the_context_is_refused_with_both_numbers(model):
+    """One clear error, before anything is queued."""
+    with pytest.raises(RequestError) as refusal:
+        prepare(model, chat({"role": "user", "content": "x" * CONTEXT_LENGTH}))
+
+    assert refusal.value.code == "context_length_exceeded"
+    assert refusal.value.param == "messages"
+    assert str(CONTEXT_LENGTH) in refusal.value.message
+
+
+def test_messages_a_template_cannot_render_are_the_clients_error(model):
+    """A template's own complaint reaches the client as a 400."""
+    model._tokenizer.chat_template = "{{ raise_exception('roles must alternate') }}"
+    with pytest.raises(RequestError, match="roles must alternate") as refusal:
+        prepare(model, chat(USER))
+
+    assert refusal.value.status == 400
+
+
+def test_tool_call_arguments_reach_the_template_as_objects(model):
+    """Clients send arguments as JSON text; templates print objects."""
+    model._tokenizer.chat_template = (
+        "{% for m in messages %}{% for c in m.tool_calls or [] %}"
+        "{{ c.function.arguments.c }}{% endfor %}{% endfor %}{{ '!' if add_generation_prompt }}"
+    )
+    prompt = prepare(model, chat(USER, CALL))
+
+    assert text_of(model, prompt.tokens) == "Bern!"
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "shared"),
+    [([], [1], 0), ([1, 2, 3], [1, 2, 4], 2), ([1, 2], [1, 2, 3], 2), ([1, 2, 3], [1, 2], 2), ([9], [1], 0)],
+)
+def test_common_prefix_counts_leading_equal_items(left, right, shared):
+    """The longest shared beginning, however the two end."""
+    assert common_prefix(left, right) == shared
+
+
+def test_the_model_says_what_clients_need_to_know(model, tiny):
+    """Name, creation time, context and vocabulary."""
+    assert (model.name, model.created, model.context_length) == ("llama", 123, CONTEXT_LENGTH)
+    assert model.vocabulary_size == 258
+    assert any(alias.endswith("/llama") for alias in model.aliases)

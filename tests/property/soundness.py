@@ -1,0 +1,69 @@
+"""Facts about a store's insides that no answer shows at once: a broken one is a leak or a later mistake."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from app.snapshots.entry import BYTES_PER_TOKEN, Entry, TokenBytes
+from app.snapshots.index import Index
+from app.snapshots.limits import Limits
+from app.snapshots.store import SnapshotStore
+from app.snapshots.tree import Node
+
+
+def check_index(index: Index[Any], entries: list[Entry[Any]]) -> dict[int, TokenBytes]:
+    """Every tree is minimal and ordered by use, and holds exactly `entries`; returns id → tokens."""
+    vectors: dict[int, TokenBytes] = {}
+    nodes: dict[int, Node[Any]] = {}
+    for place, tree in index._trees.items():
+        assert tree, "an empty tree was kept"
+        for vector, node in _nodes(tree._root, b""):
+            for origin, entry in node.entries.items():
+                assert origin is entry.facts.origin
+                assert (entry.bucket, entry.facts.session) == (place.bucket, place.session)
+                assert entry.facts.tokens == len(vector) // BYTES_PER_TOKEN
+                vectors[entry.facts.id] = TokenBytes(vector)
+                nodes[entry.facts.id] = node
+    assert set(vectors) == {entry.facts.id for entry in entries}
+    assert nodes == index._nodes
+    sessions = {(p.bucket.tenant, p.session, p.bucket) for p in index._trees if p.session is not None}
+    filed = {(*key, bucket) for key, buckets in index._buckets.items() for bucket in buckets}
+    assert filed == sessions
+    assert all(index._buckets.values()), "a session without buckets was kept"
+    return vectors
+
+
+def check_totals(store: SnapshotStore[Any], limits: Limits) -> None:
+    """The running totals are what a recount gives, and within `limits`."""
+    entries = list(store._held)
+    occupancy = store.occupancy()
+    assert occupancy.entries == len(entries)
+    assert occupancy.nbytes == sum(entry.facts.nbytes for entry in entries)
+    assert occupancy.arrays == sum(entry.facts.arrays for entry in entries)
+    for origin, total in occupancy.by_origin.items():
+        mine = [entry.facts.nbytes for entry in entries if entry.facts.origin is origin]
+        assert total == (len(mine), sum(mine))
+    assert limits.exceeded(occupancy.entries, occupancy.nbytes, occupancy.arrays) is None
+
+
+def _nodes(node: Node[Any], vector: bytes) -> Iterator[tuple[bytes, Node[Any]]]:
+    """Every node below the root and at it, with its token vector, checking each on the way."""
+    if node.parent is None:
+        assert (node.edge, node.entries) == (b"", {})
+    else:
+        assert node.edge
+        assert len(node.edge) % BYTES_PER_TOKEN == 0
+        assert node.entries or len(node.children) > 1, "a node without a purpose was kept"
+        yield vector, node
+    latest = [_latest_use(child) for child in node.children.values()]
+    assert latest == sorted(latest), "children do not stand in the order of their last use"
+    for key, child in node.children.items():
+        assert child.parent is node
+        assert key == child.edge[:BYTES_PER_TOKEN]
+        yield from _nodes(child, vector + child.edge)
+
+
+def _latest_use(node: Node[Any]) -> int:
+    return max(
+        [entry.used for entry in node.entries.values()]
+        + [_latest_use(child) for child in node.children.values()]
+    )

@@ -1,0 +1,210 @@
+"""Drives a store and the oracle through the same random life and compares them whole after every step."""
+
+from dataclasses import asdict
+from typing import Any, ClassVar
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from app.events import Event, Miss, Origin, Rejection, TraceRef, Transaction
+from app.snapshots.entry import Bucket, Payload, pack
+from app.snapshots.limits import Limits
+from app.snapshots.lookup import Found
+from app.snapshots.stats import Tally
+from app.snapshots.store import SnapshotStore
+from tests.property.oracle import Answer, Oracle, Tokens
+from tests.property.soundness import check_index, check_totals
+from tests.support.clock import ManualClock
+from tests.support.snapshots import Block
+
+BUCKETS = (
+    Bucket(model="demo", cache_signature="kv", tenant="acme"),
+    Bucket(model="demo", cache_signature="kv", tenant="acme", template_signature="tools"),
+    Bucket(model="demo", cache_signature="kv", tenant="other"),
+)
+
+LIMITS = st.builds(
+    Limits,
+    # Small enough to bind within a few inserts, or out of the way so that other rules can show.
+    capacity_bytes=st.sampled_from([1_000, 1_000, 40, 20, 10]),
+    max_entries=st.sampled_from([1_000, 1_000, 5, 2, 1]),
+    ttl_seconds=st.sampled_from([None, 4.0, 8.0]),
+    min_prefix_tokens=st.sampled_from([1, 1, 2, 3]),
+    max_arrays=st.sampled_from([None, None, 12, 6]),
+    supersede=st.sampled_from([True, True, True, False]),
+)
+# Three tokens make vectors meet and part often; four bytes each, so that ids beyond one byte are compared.
+TOKEN = st.sampled_from([1, 2, 70_000])
+TOKENS = st.lists(TOKEN, min_size=2, max_size=6).map(tuple)
+TAILS = st.lists(TOKEN, max_size=3).map(tuple)
+PAYLOADS = st.builds(
+    Block,
+    nbytes=st.integers(1, 11),
+    arrays=st.integers(0, 7),
+    cuts_from=st.sampled_from([None, None, 0, 2, 4]),
+)
+PLACES = st.tuples(st.sampled_from([BUCKETS[0], *BUCKETS]), st.sampled_from(["ann", "ann", "bob", None]))
+ORIGINS = st.sampled_from([Origin.BOUNDARY, Origin.BOUNDARY, Origin.COMPLETION, Origin.SYSTEM])
+CAUSES = st.none() | st.builds(
+    TraceRef, trace_id=st.integers(1, 3), span_id=st.integers(1, 3), sampled=st.booleans()
+)
+Place = tuple[Bucket, str | None]
+
+
+class StoreMachine(RuleBasedStateMachine):
+    """`store_type` and its `limits_type` are what is tested; the rules are the oracle's."""
+
+    store_type: ClassVar[type[SnapshotStore[Any]]] = SnapshotStore
+    limits_type: ClassVar[type[Limits]] = Limits
+
+    @initialize(limits=LIMITS, data=st.data())
+    def open(self, limits: Limits, data: st.DataObject) -> None:
+        self.clock = ManualClock()
+        self.heard: list[Transaction] = []
+        self.tally = Tally()
+        self.limits = limits
+        self.store = self.store_type(
+            self.limits_type(**asdict(limits)), clock=self.clock, emit=self.hear
+        )
+        self.oracle = Oracle(limits, self.clock)
+        self.open_lookups: list[tuple[Found[Payload], Answer]] = []
+        for place, tokens in data.draw(st.lists(st.tuples(PLACES, TOKENS), max_size=4), label="begin with"):
+            self.insert_at(place, tokens, data)
+
+    def hear(self, event: Event) -> None:
+        assert isinstance(event, Transaction)
+        self.heard.append(event)
+        self.tally(event)
+        # Heard between any two calls, not only at rest: the books agree at every instant.
+        reading = self.tally.read()
+        held = reading.occupancy
+        assert held.entries == sum(reading.inserts.values()) - sum(reading.removals.values())
+        assert held.nbytes == sum(reading.inserted_bytes.values()) - sum(reading.removed_bytes.values())
+
+    # Token vectors: anything; or something stored, as it is, cut short, continued, or gone another way.
+
+    def known(self, data: st.DataObject) -> tuple[Place, Tokens]:
+        row = data.draw(st.sampled_from(self.oracle.rows), label="of")
+        cut = data.draw(st.sampled_from([0, 0, 1, 2]), label="cut by")
+        tokens = row.tokens[: len(row.tokens) - cut] + data.draw(TAILS, label="continued by")
+        return (row.bucket, row.session), tokens
+
+    def insert_at(self, place: Place, tokens: Tokens, data: st.DataObject) -> None:
+        origin = data.draw(ORIGINS, label="origin")
+        payload = data.draw(PAYLOADS, label="payload")
+        cause = data.draw(CAUSES, label="cause")
+        said = self.store.insert(
+            bucket=place[0],
+            session=place[1],
+            origin=origin,
+            tokens=pack(tokens),
+            payload=payload,
+            cause=cause,
+        )
+        assert said == self.oracle.insert(*place, origin, tokens, payload, cause)
+
+    def look_at(self, place: Place, tokens: Tokens) -> None:
+        found = self.store.find(bucket=place[0], session=place[1], tokens=pack(tokens))
+        answer = self.oracle.find(*place, tokens)
+        assert [(c.entry, c.use_tokens, c.last_used) for c in found.candidates] == list(answer.candidates)
+        assert found.reason == answer.reason
+        assert found.common_prefix_tokens == answer.common_prefix_tokens
+        assert found.prompt_tokens == answer.prompt_tokens
+        self.open_lookups.append((found, answer))
+
+    def conclude_last(self, data: st.DataObject, cause: TraceRef | None) -> None:
+        found, answer = self.open_lookups.pop()
+        failed = data.draw(st.integers(0, len(found.candidates)), label="failed restores")
+        if failed < len(found.candidates):
+            self.store.hit(found, found.candidates[failed], failed_restores=failed, cause=cause)
+            self.oracle.hit(answer, failed, failed, cause)
+        else:
+            said = self.store.miss(found, failed_restores=failed, cause=cause)
+            assert said == self.oracle.miss(answer, failed, cause)
+
+    @rule(place=PLACES, tokens=TOKENS, data=st.data())
+    def insert(self, place: Place, tokens: Tokens, data: st.DataObject) -> None:
+        self.insert_at(place, tokens, data)
+
+    @precondition(lambda self: self.oracle.rows)
+    @rule(data=st.data())
+    def insert_near_known(self, data: st.DataObject) -> None:
+        place, tokens = self.known(data)
+        self.insert_at(place, tokens, data)
+
+    @rule(place=PLACES, tokens=TOKENS)
+    def find(self, place: Place, tokens: Tokens) -> None:
+        self.look_at(place, tokens)
+
+    @precondition(lambda self: self.oracle.rows)
+    @rule(data=st.data())
+    def find_near_known(self, data: st.DataObject) -> None:
+        place, tokens = self.known(data)
+        self.look_at(place, tokens)
+
+    @precondition(lambda self: self.oracle.rows)
+    @rule(place=PLACES, data=st.data())
+    def find_known_elsewhere(self, place: Place, data: st.DataObject) -> None:
+        self.look_at(place, self.known(data)[1])
+
+    @precondition(lambda self: self.oracle.rows)
+    @rule(data=st.data())
+    def converse(self, data: st.DataObject) -> None:
+        """A turn: reuse what there is, and store the longer history."""
+        place, tokens = self.known(data)
+        self.look_at(place, tokens)
+        self.conclude_last(data, None)
+        self.insert_at(place, tokens, data)
+
+    # A lookup may be concluded long after it was made, and after its entries are gone.
+
+    @precondition(lambda self: self.open_lookups)
+    @rule(data=st.data(), cause=CAUSES)
+    def conclude(self, data: st.DataObject, cause: TraceRef | None) -> None:
+        self.conclude_last(data, cause)
+
+    @precondition(lambda self: self.oracle.rows)
+    @rule(refused=st.none() | st.sampled_from([Rejection.UNSUPPORTED, Rejection.LOW_MEMORY]), cause=CAUSES)
+    def tell(self, refused: Rejection | None, cause: TraceRef | None) -> None:
+        """What was decided elsewhere is only counted here."""
+        if refused is None:
+            self.store.skip(Miss.OPTED_OUT, prompt_tokens=9, cause=cause)
+            self.oracle.skip(Miss.OPTED_OUT, 9, cause)
+        else:
+            self.store.refuse(
+                refused, origin=Origin.COMPLETION, session="ann", tokens=7, nbytes=9, cause=cause
+            )
+            self.oracle.refuse(refused, Origin.COMPLETION, "ann", 7, 9, cause)
+
+    @rule(seconds=st.sampled_from([1.0, 1.0, 3.0, 4.0]))
+    def let_time_pass(self, seconds: float) -> None:
+        self.clock.advance(seconds)
+
+    @rule()
+    def sweep(self) -> None:
+        assert self.store.sweep() == self.oracle.sweep()
+
+    @precondition(lambda self: self.oracle.rows)
+    @rule(nbytes=st.sampled_from([0, 1, 8, 25]), cause=CAUSES)
+    def shed(self, nbytes: int, cause: TraceRef | None) -> None:
+        assert self.store.shed(nbytes, cause=cause) == self.oracle.shed(nbytes, cause)
+
+    @precondition(lambda self: len(self.oracle.rows) > 4)
+    @rule()
+    def clear(self) -> None:
+        assert tuple(self.store.clear()) == self.oracle.clear()
+
+    @invariant()
+    def they_agree(self) -> None:
+        assert self.heard == self.oracle.transactions
+        entries = list(self.store._held)
+        vectors = check_index(self.store._held.index, entries)
+        assert [
+            (e.facts, e.bucket, vectors[e.facts.id], e.created, e.last_used, e.hits, e.inserted_by)
+            for e in entries
+        ] == [
+            (r.facts(), r.bucket, pack(r.tokens), r.created, r.last_used, r.hits, r.inserted_by)
+            for r in self.oracle.rows
+        ]
+        assert all(e.payload is r.payload for e, r in zip(entries, self.oracle.rows, strict=True))
+        check_totals(self.store, self.limits)
