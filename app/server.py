@@ -1,12 +1,29 @@
-"""Starts Granian on the built application, drains it and decides the exit code. Knows no MLX."""
+"""Starts Granian on the built application, drains it on a signal and decides the exit code. Knows no MLX."""
 
 import asyncio
-from typing import Protocol
+import contextlib
+import os
+import signal
+import sys
+from collections.abc import Callable, Coroutine
+from typing import Any, Protocol
 
+import uvloop
 from litestar import Litestar
 
+from app.bootstrap import build
 from app.errors import SamovarError
+from app.listener import Listener, reserve_address, url_of
 from app.settings.schema import Provenance, Settings
+
+FORCED_EXIT_CODE = 1
+"""Of a stop that was told twice: running requests were ended before their time."""
+
+FAREWELL_SECONDS = 5.0
+"""How long the last words of ended streams may take to be written."""
+
+IDLE_CONNECTIONS = 1024
+"""Granian counts idle connections and probes as load too: places for those, besides what the engine takes."""
 
 
 class Runtime(Protocol):
@@ -53,3 +70,125 @@ class Runtime(Protocol):
     async def close(self) -> None:
         """End the engine thread and flush telemetry. Idempotent; safe if `start` never ran."""
         ...
+
+
+def serve(settings: Settings, provenance: Provenance) -> int:
+    """Serve until a signal; the exit code is 0 after a drain, 1 after a forced end.
+
+    Raises:
+        SamovarError: the address cannot be had, the model cannot be loaded, or the engine has failed.
+    """
+    address = reserve_address(settings.server.host, settings.server.port)
+    scheduler = settings.scheduler
+    return run(
+        lambda loop: build(settings, provenance, loop=loop),
+        address=address,
+        connections=IDLE_CONNECTIONS + scheduler.max_running + scheduler.max_waiting,
+        drain_seconds=settings.server.drain_seconds,
+    )
+
+
+def run(
+    make: Callable[[asyncio.AbstractEventLoop], Runtime],
+    *,
+    address: tuple[str, int],
+    connections: int,
+    drain_seconds: float,
+) -> int:
+    """Serve what `make` makes on its own event loop until a signal; see `serve`.
+
+    Args:
+        make: builds the program for the loop it will live on.
+        address: IP address and port to listen on.
+        connections: most connections at a time, idle ones included.
+        drain_seconds: how long running requests may go on after the signal.
+
+    Raises:
+        SamovarError: as `serve`.
+    """
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(_serve(make, address, connections, drain_seconds))
+
+
+class _Signals:
+    """SIGTERM and SIGINT, counted: the first asks, the second insists, a third waits for nothing."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.first = asyncio.Event()
+        self.second = asyncio.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._received)
+
+    def _received(self) -> None:
+        if not self.first.is_set():
+            self.first.set()
+        elif not self.second.is_set():
+            self.second.set()
+        else:
+            os._exit(FORCED_EXIT_CODE)
+
+
+async def _serve(
+    make: Callable[[asyncio.AbstractEventLoop], Runtime],
+    address: tuple[str, int],
+    connections: int,
+    drain_seconds: float,
+) -> int:
+    loop = asyncio.get_running_loop()
+    signals = _Signals(loop)
+    runtime = make(loop)
+    try:
+        async with Listener(runtime.app, address, connections=connections) as listener:
+            runtime.start()
+            failures = (runtime.failure, listener.failure)
+            if failed := await _first(runtime.ready, signals.first.wait, *failures):
+                raise await _stopped_by(failed, runtime)
+            if not signals.first.is_set():
+                _greet(runtime.model_name, url_of(address))
+                if failed := await _first(signals.first.wait, *failures):
+                    raise await _stopped_by(failed, runtime)
+            runtime.drain()
+            await _first(runtime.idle, signals.second.wait, lambda: asyncio.sleep(drain_seconds), *failures)
+            await _farewell(runtime, "The server is shutting down; please send the request again.")
+    finally:
+        await runtime.close()
+    return FORCED_EXIT_CODE if signals.second.is_set() else os.EX_OK
+
+
+async def _stopped_by(failed: SamovarError, runtime: Runtime) -> SamovarError:
+    """The failure, once all running requests have been told of it."""
+    runtime.drain()
+    await _farewell(runtime, "The server has failed and is being stopped.")
+    return failed
+
+
+async def _farewell(runtime: Runtime, message: str) -> None:
+    """End what still runs with an error, and let that be written."""
+    runtime.abort(message)
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(FAREWELL_SECONDS):
+            await runtime.idle()
+
+
+async def _first(*waits: Callable[[], Coroutine[Any, Any, object]]) -> SamovarError | None:
+    """Wait for whichever comes first; the error, if what came is one."""
+    tasks = [asyncio.ensure_future(wait()) for wait in waits]
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+    return next((result for task in done if isinstance(result := task.result(), SamovarError)), None)
+
+
+def _greet(model: str, url: str) -> None:
+    """Say what to do next, to whoever started the program by hand."""
+    request = '{"messages": [{"role": "user", "content": "Hello"}]}'
+    sys.stdout.write(
+        f"Samovar serves {model} at {url}\n"
+        f"  ask      curl {url}/v1/chat/completions -H 'content-type: application/json' -d '{request}'\n"
+        f"  metrics  {url}/metrics\n"
+        f"  routes   {url}/docs\n"
+    )
+    sys.stdout.flush()

@@ -24,6 +24,9 @@ from app.api.services import Services
 from app.api.tracing import TraceRequests
 from app.errors import RequestError
 
+INFERENCE_ROUTES = ("/v1/chat/completions",)
+"""The route templates that are counted one by one; `RequestEnded.route` is one of these."""
+
 
 def create_app(services: Services) -> Litestar:
     """The application, ready to be served. Cheap: it loads no model and opens nothing."""

@@ -52,7 +52,11 @@ class ServedChatModel:
     def text_stream(self, prompt: PreparedPrompt, *, stop: Sequence[str]) -> ReplyText:
         """The text side of one answer."""
         return ReplyText(
-            self._tokenizer.detokenizer, self._parts, stop=stop, starts_reasoning=prompt.starts_reasoning
+            self._tokenizer.detokenizer,
+            self._parts,
+            end_tokens=self._tokenizer.eos_token_ids,
+            stop=stop,
+            starts_reasoning=prompt.starts_reasoning,
         )
 
     def token_text(self, token: int) -> bytes:

@@ -3,7 +3,7 @@
 Pure Python over mlx-lm's detokenizers and state machine: it runs on the event loop, not on the engine.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from mlx_lm.generate import TextStateMachine
@@ -19,14 +19,22 @@ class ReplyText:
     Args:
         detokenizer: a fresh streaming detokenizer of mlx-lm.
         parts: the model's state machine of reasoning and tool marks.
+        end_tokens: tokens that end the model's turn; they have no text.
         stop: strings that end the reply; never part of it.
         starts_reasoning: whether the prompt left the model inside its thinking part.
     """
 
     def __init__(
-        self, detokenizer: Any, parts: TextStateMachine, *, stop: Sequence[str], starts_reasoning: bool
+        self,
+        detokenizer: Any,
+        parts: TextStateMachine,
+        *,
+        end_tokens: Collection[int],
+        stop: Sequence[str],
+        starts_reasoning: bool,
     ) -> None:
         self._detokenizer = detokenizer
+        self._end_tokens = end_tokens
         self._parts = parts.make_state("reasoning" if starts_reasoning else "normal")
         # A state of its own before the parts, with None as the machine's own word for the end: a stop
         # string may lie across a mark, and must be seen in the text as the model wrote it.
@@ -41,6 +49,8 @@ class ReplyText:
 
     def feed(self, token: int) -> list[Piece]:
         """Take the next token; returns the text that is certain now. Text that may become a mark waits."""
+        if token in self._end_tokens:
+            return []
         self._detokenizer.add_token(token)
         return self._take(self._detokenizer.last_segment)
 

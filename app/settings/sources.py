@@ -20,9 +20,9 @@ from app.settings.keys import ENVIRONMENT_PREFIX
 DEFAULTS = Path(__file__).with_name("defaults.toml")
 
 # Kubernetes puts the address of each Service into the environment of every pod near it, and a Service is
-# likely to be called samovar. Those of its names that look like a setting's are no one's setting.
+# likely to be called samovar. None of those names has two underscores together, as a setting's has.
 _SERVICE_LINK = re.compile(
-    r"\w+_(SERVICE_HOST|SERVICE_PORT\w*|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)"
+    r"([A-Z0-9]+_)+(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9]+)*|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)"
 )
 
 
@@ -76,11 +76,10 @@ def read_environment(environ: Mapping[str, str]) -> Layer:
     }
     settings = _bare_dynaconf(nested_separator="__")
     settings.update(texts, tomlfy=False)
-    spellings = {name.upper(): name for name in environ}
+    spellings = {text.strip().lower().replace("__", "."): ENVIRONMENT_PREFIX + text for text in texts}
     layer = {}
     for dotted, text in _flat(_own(settings)):
-        name = ENVIRONMENT_PREFIX + dotted.replace(".", "__").upper()
-        spelling = spellings.get(name, name)
+        spelling = spellings.get(dotted, dotted)
         layer[dotted] = Given(text, spelling=spelling, layer=f"env {spelling}")
     return layer
 

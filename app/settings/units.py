@@ -46,7 +46,7 @@ def parse_bytes(written: object) -> int:
         ValueError: it is none of these.
     """
     if isinstance(written, int) and not isinstance(written, bool):
-        return written or "0s"
+        return written
     match = _SIZE.fullmatch(written.strip()) if isinstance(written, str) else None
     if match is None:
         raise ValueError("not a size")

@@ -14,10 +14,14 @@ THINKING = {
 }
 
 
+END_TOKEN = 257
+
+
 def reply(tiny, *, stop=(), transitions=None, starts_reasoning=False):
     return ReplyText(
         tiny("llama").tokenizer.detokenizer,
         TextStateMachine(transitions),
+        end_tokens={END_TOKEN},
         stop=stop,
         starts_reasoning=starts_reasoning,
     )
@@ -83,6 +87,14 @@ def test_a_stop_string_inside_the_reasoning_stops_as_well(tiny):
 
     assert answer.stopped
     assert pieces == [Piece(PieceKind.REASONING, char) for char in "a "]
+
+
+def test_the_token_that_ends_a_turn_has_no_text(tiny):
+    """The end of turn is told by the finish reason, not by a mark in the text."""
+    answer = reply(tiny)
+
+    assert answer.feed(END_TOKEN) == []
+    assert answer.finish() == []
 
 
 def test_nothing_follows_a_stop(tiny):

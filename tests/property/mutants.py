@@ -2,13 +2,16 @@
 
 from dataclasses import dataclass
 
+Changes = tuple[tuple[str, str, str], ...]
+"""(module, text that stands there exactly once, what stands there instead), one or more."""
+
 
 @dataclass(frozen=True)
 class Mutant:
-    """`changes`: (module, text that stands there exactly once, what stands there instead)."""
+    """The law that is broken, and what it takes to break it."""
 
-    law_broken: str
-    changes: tuple[tuple[str, str, str], ...]
+    law: str
+    changes: Changes
 
 
 MUTANTS = (

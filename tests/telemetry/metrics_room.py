@@ -1,14 +1,16 @@
-"""All metrics wired to a real store and bus, in a registry of their own, and read back as Prometheus reads them."""
+"""All metrics wired to a real store and bus, in a registry of their own, read back as Prometheus reads them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.metrics_core import Metric
+from prometheus_client.openmetrics import parser as openmetrics
 from prometheus_client.parser import text_string_to_metric_families
 
 from app.bus import Bus
-from app.events import Event
+from app.events import Event, Origin
+from app.snapshots.entry import pack
 from app.snapshots.limits import Limits
 from app.snapshots.stats import Tally
 from app.snapshots.store import SnapshotStore
@@ -18,7 +20,7 @@ from app.telemetry.metrics import Build, Model, declare, render
 from app.telemetry.scrape import ScrapedSeries, level_readings, limits_reading, store_reading
 from app.telemetry.token_gaps import TokenGaps
 from tests.support.clock import ManualClock
-from tests.support.snapshots import Block, limits
+from tests.support.snapshots import BUCKET, Block, limits
 
 ROUTES = ("/v1/chat/completions", "/v1/messages")
 DECLINE_REASONS = ("history_rewritten", "boundary_too_short")
@@ -58,6 +60,11 @@ def parse(text: str) -> list[Metric]:
     return list(text_string_to_metric_families(text))
 
 
+def parse_openmetrics(text: str) -> list[Metric]:
+    """The families of an OpenMetrics exposition, exemplars included."""
+    return list(openmetrics.text_string_to_metric_families(text))  # type: ignore[no-untyped-call]
+
+
 class MetricsRoom:
     """What the wiring does, with the parts a test wants to see in the open."""
 
@@ -92,6 +99,24 @@ class MetricsRoom:
         for event in events:
             self.bus.publish(event)
         assert not any(self.bus.failures().values())
+
+    def put(self, *tokens: int, session: str = "s", nbytes: int = 1) -> None:
+        """Insert a boundary snapshot of two arrays."""
+        self.store.insert(
+            bucket=BUCKET,
+            session=session,
+            origin=Origin.BOUNDARY,
+            tokens=pack(tokens),
+            payload=Block(nbytes, arrays=2),
+        )
+
+    def look_up(self, *tokens: int, session: str = "s") -> None:
+        """Find, and conclude as an engine does whose restores always work."""
+        found = self.store.find(bucket=BUCKET, session=session, tokens=pack(tokens))
+        if found.candidates:
+            self.store.hit(found, found.candidates[0])
+        else:
+            self.store.miss(found)
 
     def text(self, accept: str = "") -> str:
         """What a scrape gets."""

@@ -19,7 +19,6 @@ from tests.support.jobs import make_job
 from tests.support.serving_room import ServingRoom
 from tests.support.snapshots import BUCKET, Block, limits
 from tests.telemetry.metrics_room import ROUTES, MetricsRoom
-from tests.telemetry.test_scrape import look_up, put
 
 
 @pytest.fixture
@@ -71,7 +70,7 @@ def test_prompt_tokens_are_split_by_where_they_came_from(room):
 
 
 def test_a_stage_that_never_began_is_not_observed(room):
-    """A request cancelled in the queue says nothing of prefill; one cancelled in prefill nothing of decode."""
+    """A request cancelled while it waits tells of no stage; one cancelled in prefill tells of the queue."""
     room.hear(generation(reason=FinishReason.CANCELLED, started=None, first_token=None, generated_tokens=0))
     assert stage_counts(room) == [0, 0, 0]
     room.hear(generation(reason=FinishReason.CANCELLED, first_token=None, generated_tokens=0))
@@ -119,8 +118,8 @@ def test_each_rebuild_is_counted(room):
 
 def test_an_insert_shows_its_size_and_length(room):
     """Accepted snapshots are in the size and token histograms; rejected ones are not."""
-    put(room, 1, 2, 3, nbytes=500)
-    put(room, 1, nbytes=10_000_000)
+    room.put(1, 2, 3, nbytes=500)
+    room.put(1, nbytes=10_000_000)
     assert room.total("samovar_snapshot_rejections_total") == 1
     assert room.value("samovar_snapshot_size_bytes_sum") == 500
     assert room.value("samovar_snapshot_prefix_tokens_sum") == 3
@@ -129,11 +128,11 @@ def test_an_insert_shows_its_size_and_length(room):
 
 def test_idle_time_is_told_for_hits_and_for_removals_alike(room):
     """Both histograms measure the time since the last use, so that their curves can be compared."""
-    put(room, 1, 2)
+    room.put(1, 2)
     room.clock.advance(50)
-    look_up(room, 1, 2, 3)
+    room.look_up(1, 2, 3)
     room.clock.advance(400)
-    put(room, 1, 2, 3)
+    room.put(1, 2, 3)
     assert room.value("samovar_snapshot_reuse_gap_seconds_sum") == 50
     assert room.value("samovar_snapshot_idle_before_removal_seconds_sum", reason=Removal.SUPERSEDED) == 400
     assert room.total("samovar_snapshot_idle_before_removal_seconds_count") == 1
@@ -141,21 +140,21 @@ def test_idle_time_is_told_for_hits_and_for_removals_alike(room):
 
 def test_a_divergence_tells_how_far_it_was_shared(room):
     """Only diverged misses are in the histogram, with the length of the common prefix."""
-    look_up(room, 9)
-    put(room, 1, 2, 3, 4)
-    look_up(room, 1, 2, 3, 9, 9)
+    room.look_up(9)
+    room.put(1, 2, 3, 4)
+    room.look_up(1, 2, 3, 9, 9)
     assert room.value("samovar_snapshot_divergence_tokens_count") == 1
     assert room.value("samovar_snapshot_divergence_tokens_sum") == 3
 
 
 def test_a_lookup_that_was_not_made_has_no_time(room):
     """Opted out and switched off are outcomes, not fast lookups."""
-    look_up(room, 1, 2)
-    put(room, 1)
-    look_up(room, 1, 2)
+    room.look_up(1, 2)
+    room.put(1)
+    room.look_up(1, 2)
     room.store.skip(Miss.OPTED_OUT, prompt_tokens=4)
     off = MetricsRoom(limits(enabled=False))
-    look_up(off, 1, 2)
+    off.look_up(1, 2)
     assert room.total("samovar_snapshot_lookups_total") == 3
     assert room.value("samovar_snapshot_lookup_seconds_count") == 2
     assert off.value("samovar_snapshot_lookups_total", outcome=Miss.DISABLED) == 1

@@ -4,13 +4,20 @@ import subprocess
 import pytest
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
-from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 
 from app.events import FinishReason, GenerationEnded, Outcome, RequestEnded, TraceRef
 from app.telemetry.catalogue import CATALOGUE, OTHER
 from app.telemetry.metrics import Model, declare, render
 from app.telemetry.series import Kind, Series
-from tests.telemetry.metrics_room import BUILD, DECLINE_REASONS, MODEL, ROUTES, MetricsRoom, parse
+from tests.telemetry.metrics_room import (
+    BUILD,
+    DECLINE_REASONS,
+    MODEL,
+    ROUTES,
+    MetricsRoom,
+    parse,
+    parse_openmetrics,
+)
 
 SERIES_BUDGET = 600
 """All samples of a scrape with two routes, process_* included; a new label has to fit in here."""

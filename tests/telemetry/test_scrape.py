@@ -7,41 +7,22 @@ import threading
 import pytest
 from prometheus_client import CollectorRegistry
 
-from app.events import Miss, Origin, Rejection, Removal
-from app.snapshots.entry import pack
+from app.events import Miss, Rejection, Removal
 from app.telemetry.catalogue import LAST_STEP, Sink
 from app.telemetry.scrape import ScrapedSeries, level_readings
-from tests.support.snapshots import BUCKET, Block, limits
+from tests.support.snapshots import limits
 from tests.telemetry.metrics_room import Gauges, MetricsRoom, total
-
-
-def put(room: MetricsRoom, *tokens: int, session: str = "s", nbytes: int = 1) -> None:
-    room.store.insert(
-        bucket=BUCKET,
-        session=session,
-        origin=Origin.BOUNDARY,
-        tokens=pack(tokens),
-        payload=Block(nbytes, arrays=2),
-    )
-
-
-def look_up(room: MetricsRoom, *tokens: int, session: str = "s") -> None:
-    found = room.store.find(bucket=BUCKET, session=session, tokens=pack(tokens))
-    if found.candidates:
-        room.store.hit(found, found.candidates[0])
-    else:
-        room.store.miss(found)
 
 
 def test_a_scrape_says_what_the_store_did_and_holds():
     """Inserts, removals, rejections, lookups and occupancy come out under their own names and labels."""
     room = MetricsRoom(limits(capacity_bytes=100))
-    put(room, 1, 2, nbytes=10)
-    put(room, 1, 2, 3, nbytes=20)
-    put(room, 7, session="other", nbytes=90)
-    put(room, 8, nbytes=101)
-    look_up(room, 7, 9, 9, session="other")
-    look_up(room, 5, 5)
+    room.put(1, 2, nbytes=10)
+    room.put(1, 2, 3, nbytes=20)
+    room.put(7, session="other", nbytes=90)
+    room.put(8, nbytes=101)
+    room.look_up(7, 9, 9, session="other")
+    room.look_up(5, 5)
     assert room.value("samovar_snapshot_inserts_total", origin="boundary") == 3
     assert room.value("samovar_snapshot_inserted_bytes_total", origin="boundary") == 120
     assert room.value("samovar_snapshot_removals_total", reason=Removal.SUPERSEDED) == 1
@@ -59,13 +40,13 @@ def test_a_scrape_says_what_the_store_did_and_holds():
 def test_an_eviction_of_the_sessions_own_state_shows():
     """The operator's alarm for a budget that is too small is a series of its own."""
     room = MetricsRoom(limits(capacity_bytes=10))
-    put(room, 1, nbytes=8)
-    put(room, 2, nbytes=8)
+    room.put(1, nbytes=8)
+    room.put(2, nbytes=8)
     assert room.value("samovar_snapshot_self_evictions_total") == 1
 
 
 def test_the_limits_are_stated_beside_what_they_limit():
-    """Capacity, entry limit and time to live are gauges; no time to live is +Inf, so comparisons stay true."""
+    """Capacity, entry limit and time to live are gauges; where nothing expires, the last is +Inf."""
     room = MetricsRoom(limits(capacity_bytes=64, max_entries=3, ttl_seconds=7200))
     assert room.value("samovar_snapshot_capacity_bytes") == 64
     assert room.value("samovar_snapshot_max_entries") == 3
@@ -142,9 +123,9 @@ def churn(room: MetricsRoom, seed: int, stop: threading.Event) -> None:
             case 1:
                 room.store.clear()
             case 2 | 3:
-                look_up(room, *tokens, session=session)
+                room.look_up(*tokens, session=session)
             case _:
-                put(room, *tokens, session=session, nbytes=draw.randrange(1, 120))
+                room.put(*tokens, session=session, nbytes=draw.randrange(1, 120))
 
 
 @pytest.fixture
@@ -157,7 +138,7 @@ def eager_switching():
 
 
 def test_every_scrape_balances_while_the_store_is_busy(eager_switching):
-    """Inserts minus removals are the live entries, and the same in bytes, in each scrape under four writers."""
+    """Inserts minus removals are the live entries, in bytes as well, in each scrape under four writers."""
     room = MetricsRoom(limits(capacity_bytes=500, max_entries=20))
     stop = threading.Event()
     writers = [threading.Thread(target=churn, args=(room, seed, stop)) for seed in range(4)]
@@ -178,6 +159,6 @@ def test_every_scrape_balances_while_the_store_is_busy(eager_switching):
         assert nbytes - total(now, "samovar_snapshot_removed_bytes_total") == total(
             now, "samovar_snapshot_bytes"
         )
-    inserts = [total(now, "samovar_snapshot_inserts_total") for now in scrapes]
-    assert inserts == sorted(inserts)
-    assert inserts[0] < inserts[-1], "the store stood still, so nothing was shown"
+    course = [total(now, "samovar_snapshot_inserts_total") for now in scrapes]
+    assert course == sorted(course)
+    assert course[0] < course[-1], "the store stood still, so nothing was shown"

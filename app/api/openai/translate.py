@@ -1,4 +1,4 @@
-"""From a chat request to what a model and an engine take. Pure; refuses what is not served, and says where."""
+"""From a chat request to what a model and an engine take. Pure; what is not served is refused by its name."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar

@@ -9,7 +9,7 @@ from app.settings.layers import built_in
 from app.settings.schema import Settings
 
 
-def changed(**values):
+def changed(**values: object) -> Settings:
     """The built-in settings with some `section__key` of them changed."""
     tree = msgspec.to_builtins(built_in())
     for name, value in values.items():

@@ -153,4 +153,4 @@ def test_a_type_without_words_for_it_stops_the_build():
 def test_settings_have_no_default_but_the_file():
     """The schema itself has no defaults, so none can be in two places."""
     with pytest.raises(TypeError, match="Missing required argument"):
-        Settings()
+        Settings()  # type: ignore[call-arg]

@@ -29,7 +29,7 @@ def places(tmp_path):
 
 
 def test_layers_count_in_the_documented_order(places, tmp_path):
-    """Flag, environment, named file, working folder, system, default: each decides once the stronger are gone."""
+    """From flag to default, each decides once those before it are gone."""
     seen = []
     for gone in [
         {},

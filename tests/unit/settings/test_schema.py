@@ -14,9 +14,9 @@ def test_settings_cannot_be_changed():
     settings = built_in()
 
     with pytest.raises(AttributeError):
-        settings.strict = False
+        settings.strict = False  # type: ignore[misc]
     with pytest.raises(AttributeError):
-        settings.server.port = 1
+        settings.server.port = 1  # type: ignore[misc]
 
 
 def test_settings_cross_a_process_boundary():

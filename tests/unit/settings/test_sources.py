@@ -6,10 +6,10 @@ import sys
 import pytest
 
 from app.errors import ConfigurationError
-from app.settings.sources import read_defaults, read_environment, read_file
+from app.settings.sources import Layer, read_defaults, read_environment, read_file
 
 
-def values(layer):
+def values(layer: Layer) -> dict[str, object]:
     """Dotted key → raw value."""
     return {dotted: given.value for dotted, given in layer.items()}
 
@@ -98,7 +98,7 @@ def test_variables_of_the_reading_library_change_nothing(toml):
     other = toml("[server]\nport = 7\n", "other.toml")
     script = (
         "import os, pathlib\n"
-        "from app.settings.sources import read_environment, read_file\n"
+        "from app.settings.sources import Layer, read_environment, read_file\n"
         f"print({{k: g.value for k, g in read_file(pathlib.Path({str(path)!r}), required=True).items()}})\n"
         "print({k: g.value for k, g in read_environment(os.environ).items()})\n"
     )

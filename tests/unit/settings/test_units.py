@@ -19,6 +19,7 @@ from app.settings.units import format_bytes, format_seconds, parse_bytes, parse_
         ("12B", 12),
         ("4096", 4096),
         (4096, 4096),
+        (0, 0),
         ("-1GiB", -(2**30)),
         ("0.3B", 0),
     ],

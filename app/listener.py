@@ -1,0 +1,136 @@
+"""Granian in this process: an address that can be had, a listener on it, its end. Knows no application."""
+
+import asyncio
+import contextlib
+import errno
+import socket
+from types import TracebackType
+from typing import Any, Self
+
+from granian.constants import HTTPModes, Interfaces
+from granian.log import LogLevels
+from granian.server.embed import Server
+
+from app.errors import StartError
+
+START_SECONDS = 10.0
+STOP_SECONDS = 5.0
+"""How long connections may take to close. A client that does not read would hold up the end for ever."""
+
+BACKLOG = 1024
+_POLL_SECONDS = 0.01
+
+
+def reserve_address(host: str, port: int) -> tuple[str, int]:
+    """The IP address of `host` and a port on it that is free now: `port`, or any if that is 0.
+
+    Raises:
+        StartError: the name has no address, the address is not this machine's, or the port is taken.
+    """
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except socket.gaierror as error:
+        raise StartError(f"The host '{host}' (server.host) has no address: {error.strerror}.") from error
+    # Clients try 127.0.0.1 for localhost, whatever the resolver puts first.
+    family, _, _, _, address = min(found, key=lambda each: each[0] != socket.AF_INET)
+    # Granian lets several processes share a port, so that it would not notice another server there.
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(address)
+        except OSError as error:
+            raise StartError(_refusal(host, port, error)) from error
+        ip, free_port = probe.getsockname()[:2]
+    return ip, free_port
+
+
+def url_of(address: tuple[str, int]) -> str:
+    """Where a client on this machine finds the listener."""
+    ip, port = address
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(ip, ip)  # noqa: S104 - compared, not bound
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+class Listener:
+    """Serves an ASGI application over HTTP/1.1 from entering the block until leaving it.
+
+    Args:
+        app: the application; its lifespan is run.
+        address: IP address and port.
+        connections: most connections at a time, idle ones included.
+    """
+
+    def __init__(self, app: Any, address: tuple[str, int], *, connections: int) -> None:
+        self._address = address
+        self._server = Server(
+            app,
+            address=address[0],
+            port=address[1],
+            interface=Interfaces.ASGI,
+            # Over HTTP/2, a client that gives up one stream of a connection is noticed late.
+            http=HTTPModes.http1,
+            websockets=False,
+            backlog=BACKLOG,
+            backpressure=connections,
+            # Below that it tells of each client that left, and that embedding it is experimental.
+            log_level=LogLevels.error,
+            # Its own handlers would write past whatever the program has set up.
+            log_dictconfig={"handlers": {}, "loggers": {"_granian": {"propagate": True}}},
+        )
+
+    async def __aenter__(self) -> Self:
+        self._task = asyncio.get_running_loop().create_task(self._server.serve())
+        try:
+            async with asyncio.timeout(START_SECONDS):
+                await self._accepting()
+        except TimeoutError as error:
+            await self._stop()
+            raise StartError(
+                f"Nothing listens on {url_of(self._address)} after {START_SECONDS:g} s."
+            ) from error
+        return self
+
+    async def __aexit__(
+        self, _type: type[BaseException] | None, _value: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        await self._stop()
+
+    async def failure(self) -> StartError:
+        """Why the listener ended by itself; waits for ever if it does not."""
+        await asyncio.wait([self._task])
+        error = self._task.exception()
+        return StartError(
+            f"The HTTP listener on {url_of(self._address)} has ended: {error or 'see the log'}."
+        )
+
+    async def _accepting(self) -> None:
+        """Return once a connection is taken. Granian does not say when it listens."""
+        host = url_of(self._address).removeprefix("http://").rpartition(":")[0].strip("[]")
+        while not self._task.done():
+            with contextlib.suppress(OSError):
+                _, writer = await asyncio.open_connection(host, self._address[1])
+                writer.close()
+                await writer.wait_closed()
+                return
+            await asyncio.sleep(_POLL_SECONDS)
+        raise await self.failure()
+
+    async def _stop(self) -> None:
+        self._server.stop()  # type: ignore[no-untyped-call]
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(STOP_SECONDS):
+                await asyncio.gather(self._task, return_exceptions=True)
+        # Granian's last callbacks into the loop come after its task has ended, and fail on a closed loop.
+        await asyncio.sleep(0.1)
+
+
+def _refusal(host: str, port: int, error: OSError) -> str:
+    match error.errno:
+        case errno.EADDRINUSE:
+            return f"Port {port} on {host} is in use; stop what listens there, or choose another with --port."
+        case errno.EACCES:
+            return f"Port {port} on {host} may not be used by this user; choose one above 1023 with --port."
+        case errno.EADDRNOTAVAIL:
+            return f"The host '{host}' (server.host) is not an address of this machine."
+        case _:
+            return f"Port {port} on {host} cannot be used: {error.strerror}."
