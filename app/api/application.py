@@ -7,9 +7,9 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from litestar import Litestar, Router
 from litestar.di import Provide
 from litestar.exceptions import HTTPException
-from litestar.middleware import DefineMiddleware
 from litestar.openapi import OpenAPIConfig
 from litestar.openapi.plugins import JsonRenderPlugin
+from litestar.types import ASGIApp
 
 from app.api.cache import cache_stats, reset_cache
 from app.api.docs import RoutesPage, index
@@ -72,20 +72,20 @@ def create_app(services: Services) -> Litestar:
 
 def _api(services: Services) -> Router:
     """Everything under `/v1`: traced and identified; inference is counted as well. Probes make no spans."""
-    inference = Router(
-        path="/",
-        route_handlers=[create_chat_completion],
-        middleware=[
-            DefineMiddleware(
-                CountRequests, requests=services.requests, emit=services.emit, clock=services.clock
-            )
-        ],
-    )
+
+    # Functions, because Litestar deep-copies a router with all it holds, and only a function stays itself.
+    def traced(app: ASGIApp) -> ASGIApp:
+        return TraceRequests(app, services.tracer)
+
+    def identified(app: ASGIApp) -> ASGIApp:
+        return IdentifyRequests(app, services.new_id)
+
+    def counted(app: ASGIApp) -> ASGIApp:
+        return CountRequests(app, services.requests, services.emit, services.clock)
+
+    inference = Router(path="/", route_handlers=[create_chat_completion], middleware=[counted])
     return Router(
         path="/v1",
         route_handlers=[inference, list_models, describe_model, cache_stats, reset_cache],
-        middleware=[
-            DefineMiddleware(TraceRequests, tracer=services.tracer),
-            DefineMiddleware(IdentifyRequests, new_id=services.new_id),
-        ],
+        middleware=[traced, identified],
     )

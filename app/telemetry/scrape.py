@@ -88,11 +88,13 @@ def store_reading(tally: Callable[[], TallyReading]) -> Reading:
     )
 
 
-def limits_reading(limits: Callable[[], Limits]) -> Reading:
-    """The limits of the store that is in use."""
+def limits_reading(limits: Callable[[], Limits | None]) -> Reading:
+    """The limits of the store that is in use; zero while there is none, because the model is being loaded."""
 
     def read() -> Sequence[Samples]:
         now = limits()
+        if now is None:
+            return _single(0), _single(0), _single(0)
         # Without a limit nothing is ever older than it: +Inf keeps comparisons true to that, 0 would not.
         ttl_seconds = inf if now.ttl_seconds is None else now.ttl_seconds
         return _single(now.capacity_bytes), _single(now.max_entries), _single(ttl_seconds)

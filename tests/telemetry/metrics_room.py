@@ -1,4 +1,4 @@
-"""All metrics wired to a real store and bus, in a registry of their own, read back as Prometheus reads them."""
+"""All metrics wired to a real store and bus, in a registry of their own, read back as a scraper does."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

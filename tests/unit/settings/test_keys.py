@@ -133,7 +133,10 @@ def test_allowed_values_are_read(dotted, written, expected):
         ("telemetry.sample_ratio", "1.1", "a number from 0 to 1"),
         ("telemetry.sample_ratio", "nan", "a number from 0 to 1"),
         ("telemetry.otlp_endpoint", "collector:4318", "http:// or https://"),
-        *[("telemetry.metrics", written, "true or false") for written in ("yes", "on", "", "2", 2, 1.0, [])],
+        *[
+            ("telemetry.metrics", written, "true or false")
+            for written in ("yes", "on", "", "2", "null", 2, 1.0)
+        ],
     ],
 )
 def test_everything_else_is_refused_with_what_is_allowed(dotted, written, said):
