@@ -83,10 +83,10 @@ def _fields(schema: dict[str, Any], document: dict[str, Any]) -> str:
     required = set(resolved.get("required", ()))
     rows = "".join(
         f"<tr><td><code>{escape(name)}</code>{' (required)' if name in required else ''}"
-        f"<td>{escape(_type(field, document))}"
+        f"<td>{escape(_type(field, document))}<td>{escape(field.get('description', ''))}"
         for name, field in resolved.get("properties", {}).items()
     )
-    return f"<table><tr><th>Field<th>Type{rows}</table>"
+    return f"<table><tr><th>Field<th>Type<th>Meaning{rows}</table>"
 
 
 def _answers(responses: dict[str, Any]) -> str:
@@ -106,16 +106,16 @@ def _resolve(schema: dict[str, Any], document: dict[str, Any]) -> dict[str, Any]
 
 
 def _type(schema: dict[str, Any], document: dict[str, Any]) -> str:
-    """A field's type in words, one level deep: bounds, alternatives, element types."""
+    """A field's type in words, one level deep: alternatives, element types, bounds."""
     if "$ref" in schema:
         return str(_resolve(schema, document).get("title", "object"))
-    if alternatives := schema.get("oneOf") or schema.get("anyOf"):
-        return " or ".join(dict.fromkeys(_type(each, document) for each in alternatives))
-    if "enum" in schema:
-        return ", ".join(map(str, schema["enum"]))
-    name = str(schema.get("type", "any"))
-    if name == "array" and "items" in schema:
-        return f"array of {_type(schema['items'], document)}"
-    bounds = {"minimum": "≥ {}", "exclusiveMinimum": "> {}", "maximum": "≤ {}", "maxItems": "at most {}"}
-    told = [text.format(schema[key]) for key, text in bounds.items() if key in schema]
-    return " ".join([name, *told])
+    if alternatives := schema.get("oneOf"):
+        name = " or ".join(_type(each, document) for each in alternatives if each != {"type": "null"})
+    elif "enum" in schema:
+        name = ", ".join(map(str, schema["enum"]))
+    elif "items" in schema:
+        name = f"array of {_type(schema['items'], document)}"
+    else:
+        name = str(schema.get("type", "any"))
+    bounds = {"minimum": "at least {}", "maximum": "at most {}"}
+    return ", ".join([name, *(text.format(schema[key]) for key, text in bounds.items() if key in schema)])

@@ -102,10 +102,6 @@ def _from_http(request: Request[Any, Any, Any], error: HTTPException) -> Request
                 status=413,
                 code="request_too_large",
             )
-        case 400 if isinstance(error.extra, list):
-            # Litestar lists what is missing or malformed outside the body; an empty body is missing `data`.
-            faults = "; ".join(f"{fault.get('key', 'body')}: {fault['message']}" for fault in error.extra)
-            return RequestError(f"The request cannot be read: {faults}.")
         case status:
             kind = SERVER_ERROR if status >= HTTPStatus.INTERNAL_SERVER_ERROR else "invalid_request_error"
             return RequestError(error.detail, status=status, kind=kind)

@@ -75,7 +75,7 @@ def read_environment(environ: Mapping[str, str]) -> Layer:
         if name.startswith(ENVIRONMENT_PREFIX) and not (in_pod and _SERVICE_LINK.fullmatch(name))
     }
     settings = _bare_dynaconf(nested_separator="__")
-    settings.update(texts, tomlfy=False)
+    settings.update(texts)
     spellings = {text.strip().lower().replace("__", "."): ENVIRONMENT_PREFIX + text for text in texts}
     layer = {}
     for dotted, text in _flat(_own(settings)):
@@ -96,7 +96,6 @@ def _bare_dynaconf(*, nested_separator: str | bool) -> Any:
         load_dotenv=False,
         auto_cast=False,
         dotted_lookup=False,
-        merge_enabled=False,
         nested_separator=nested_separator,
     )
 

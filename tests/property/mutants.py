@@ -38,7 +38,11 @@ MUTANTS = (
     Mutant(
         "an oversized snapshot destroys nothing",
         (
-            ("store", "            if reason is not None:\n", "            if reason not in (None, 'oversized'):\n"),
+            (
+                "store",
+                "            if reason is not None:\n",
+                "            if reason not in (None, 'oversized'):\n",
+            ),
             (
                 "store",
                 "            self._held.add(entry, tokens)\n",

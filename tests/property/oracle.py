@@ -281,9 +281,7 @@ class Oracle:
     def clear(self) -> tuple[int, int]:
         numbers = (len(self.rows), self.nbytes())
         now = self.clock()
-        self._say(
-            StoreCall.CLEAR, None, [self._remove(row, Removal.CLEARED, now) for row in list(self.rows)]
-        )
+        self._say(StoreCall.CLEAR, None, [self._remove(row, Removal.CLEARED, now) for row in list(self.rows)])
         return numbers
 
     def shed(self, nbytes: int, cause: TraceRef | None) -> int:

@@ -63,9 +63,7 @@ class StoreMachine(RuleBasedStateMachine):
         self.heard: list[Transaction] = []
         self.tally = Tally()
         self.limits = limits
-        self.store = self.store_type(
-            self.limits_type(**asdict(limits)), clock=self.clock, emit=self.hear
-        )
+        self.store = self.store_type(self.limits_type(**asdict(limits)), clock=self.clock, emit=self.hear)
         self.oracle = Oracle(limits, self.clock)
         self.open_lookups: list[tuple[Found[Payload], Answer]] = []
         for place, tokens in data.draw(st.lists(st.tuples(PLACES, TOKENS), max_size=4), label="begin with"):

@@ -19,11 +19,12 @@ from app.telemetry.spans import EventSpans
 from app.telemetry.tracing import build_tracer_provider, trace_ref
 from tests.support.clock import ManualClock
 from tests.support.snapshots import BUCKET, Block, limits
+from tests.telemetry.generations import BEGAN
 
 UNIX_START = 1_700_000_000 * 10**9
 """What the wall clock shows when the manual clock shows `CLOCK_START`."""
 
-CLOCK_START = 1000.0
+CLOCK_START = BEGAN
 
 HASH_SESSION = SessionHash(b"a key of this test")
 

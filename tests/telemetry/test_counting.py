@@ -4,7 +4,6 @@ from app.events import (
     CaptureDeclined,
     EngineRebuilt,
     FinishReason,
-    GenerationEnded,
     Miss,
     Origin,
     Outcome,
@@ -18,31 +17,13 @@ from app.snapshots.entry import pack
 from tests.support.jobs import make_job
 from tests.support.serving_room import ServingRoom
 from tests.support.snapshots import BUCKET, Block, limits
+from tests.telemetry.generations import generation
 from tests.telemetry.metrics_room import ROUTES, MetricsRoom
 
 
 @pytest.fixture
 def room():
     return MetricsRoom()
-
-
-def generation(**changes) -> GenerationEnded:
-    """A request that waited 1 s, prefilled for 2 s and generated for 4 s."""
-    facts = {
-        "job_id": "job",
-        "reason": FinishReason.STOP,
-        "cause": None,
-        "queued": 10.0,
-        "started": 11.0,
-        "first_token": 13.0,
-        "ended": 17.0,
-        "prompt_tokens": 100,
-        "cached_tokens": 60,
-        "generated_tokens": 9,
-        "miss": None,
-        "error": None,
-    }
-    return GenerationEnded(**(facts | changes))
 
 
 STAGES = ("queue", "prefill", "decode")

@@ -5,10 +5,11 @@ import pytest
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
-from app.events import FinishReason, GenerationEnded, Outcome, RequestEnded, TraceRef
+from app.events import Outcome, RequestEnded, TraceRef
 from app.telemetry.catalogue import CATALOGUE, OTHER
 from app.telemetry.metrics import Model, declare, render
 from app.telemetry.series import Kind, Series
+from tests.telemetry.generations import BEGAN, generation
 from tests.telemetry.metrics_room import (
     BUILD,
     DECLINE_REASONS,
@@ -138,29 +139,12 @@ def test_a_scraper_gets_the_format_it_asks_for(room):
     assert room.text(OPENMETRICS).endswith("# EOF\n")
 
 
-def first_token_after(seconds: float, cause: TraceRef | None) -> GenerationEnded:
-    return GenerationEnded(
-        job_id="job",
-        reason=FinishReason.STOP,
-        cause=cause,
-        queued=10.0,
-        started=10.0,
-        first_token=10.0 + seconds,
-        ended=20.0,
-        prompt_tokens=5,
-        cached_tokens=0,
-        generated_tokens=3,
-        miss=None,
-        error=None,
-    )
-
-
 def test_time_to_first_token_points_at_a_trace(room):
     """In OpenMetrics, the bucket of a sampled request carries its trace id; an unsampled one leaves none."""
     room.hear(
-        first_token_after(0.2, TraceRef(0xABC, 0x1, sampled=True)),
-        first_token_after(3.0, TraceRef(0xDEF, 0x2, sampled=False)),
-        first_token_after(7.0, None),
+        generation(first_token=BEGAN + 2.2, cause=TraceRef(0xABC, 0x1, sampled=True)),
+        generation(first_token=BEGAN + 3.0, cause=TraceRef(0xDEF, 0x2, sampled=False)),
+        generation(first_token=BEGAN + 7.0),
     )
     exemplars = {
         sample.labels["le"]: sample.exemplar.labels
@@ -168,7 +152,7 @@ def test_time_to_first_token_points_at_a_trace(room):
         for sample in family.samples
         if sample.exemplar
     }
-    assert exemplars == {"0.25": {"trace_id": f"{0xABC:032x}"}}
+    assert exemplars == {"2.5": {"trace_id": f"{0xABC:032x}"}}
 
 
 def test_openmetrics_states_the_unit_of_each_series(room):

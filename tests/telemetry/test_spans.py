@@ -9,7 +9,6 @@ from app.events import (
     CaptureDeclined,
     EngineRebuilt,
     FinishReason,
-    GenerationEnded,
     Miss,
     Origin,
     Outcome,
@@ -21,6 +20,7 @@ from app.events import (
 )
 from app.telemetry.spans import MAX_REMOVAL_SPANS, SUMMARY_SPAN
 from tests.support.snapshots import limits
+from tests.telemetry.generations import generation
 from tests.telemetry.spans_room import (
     CLOCK_START,
     HASH_SESSION,
@@ -293,25 +293,6 @@ def test_copying_that_failed_is_told_as_that(room):
     restore, capture = room.take()
     assert (restore.status.status_code, restore.status.description) == (StatusCode.ERROR, "wrong shape")
     assert attributes(capture)["outcome"] == Rejection.UNSUPPORTED
-
-
-def generation(**changes) -> GenerationEnded:
-    """A request that waited 1 s, prefilled for 2 s and generated for 4 s."""
-    facts = {
-        "job_id": "job",
-        "reason": FinishReason.LENGTH,
-        "cause": None,
-        "queued": CLOCK_START + 1,
-        "started": CLOCK_START + 2,
-        "first_token": CLOCK_START + 4,
-        "ended": CLOCK_START + 8,
-        "prompt_tokens": 100,
-        "cached_tokens": 60,
-        "generated_tokens": 9,
-        "miss": None,
-        "error": None,
-    }
-    return GenerationEnded(**(facts | changes))
 
 
 def test_a_generation_is_three_spans_end_to_end(room):

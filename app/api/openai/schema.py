@@ -4,9 +4,6 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-TokenCount = Annotated[int, Meta(ge=1)]
-Penalty = Annotated[float, Meta(ge=-2, le=2)]
-
 
 class ContentPart(Struct, kw_only=True):
     """A part of a message. Only `text` is served; others are named in the refusal."""
@@ -60,42 +57,84 @@ class ResponseFormat(Struct, kw_only=True):
 class ChatRequest(Struct, kw_only=True):
     """A chat completion to be made."""
 
-    messages: Annotated[list[Message], Meta(min_length=1)]
-    model: str | None = None
-    """The served model's name; without it, that model is meant."""
-    stream: bool | None = None
+    messages: Annotated[list[Message], Meta(min_length=1, description="The conversation, oldest first.")]
+    model: (
+        Annotated[str, Meta(description="The served model's name; without it, that model is meant.")] | None
+    ) = None
+    stream: Annotated[bool, Meta(description="Send the reply as it grows, as server-sent events.")] | None = (
+        None
+    )
     stream_options: StreamOptions | None = None
-    max_completion_tokens: TokenCount | None = None
-    """Most tokens of the reply, reasoning included; what the context leaves is a limit as well."""
-    max_tokens: TokenCount | None = None
-    """The older name of `max_completion_tokens`."""
+    max_completion_tokens: (
+        Annotated[
+            int,
+            Meta(ge=1, description="Most tokens of the reply; what the context leaves is a limit as well."),
+        ]
+        | None
+    ) = None
+    max_tokens: Annotated[int, Meta(ge=1, description="The older name of max_completion_tokens.")] | None = (
+        None
+    )
     stop: str | Annotated[list[str], Meta(max_length=4)] | None = None
-    temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
-    """0 takes the likeliest token each time; 1 where absent."""
-    top_p: Annotated[float, Meta(gt=0, le=1)] | None = None
-    top_k: Annotated[int, Meta(ge=0)] | None = None
-    """0 is off."""
-    min_p: Annotated[float, Meta(ge=0, le=1)] | None = None
-    presence_penalty: Penalty | None = None
-    frequency_penalty: Penalty | None = None
-    repetition_penalty: Annotated[float, Meta(gt=0)] | None = None
-    """1 is off."""
-    logit_bias: dict[str, Annotated[float, Meta(ge=-100, le=100)]] | None = None
-    """Token id → what is added to its logit."""
-    seed: int | None = None
-    logprobs: bool | None = None
-    top_logprobs: Annotated[int, Meta(ge=0, le=20)] | None = None
-    """Needs `logprobs`."""
-    n: int | None = None
-    """Only 1 is served."""
-    tools: list[Tool] | None = None
-    tool_choice: str | dict[str, Any] | None = None
-    """`auto`, or `none` to keep the tools from the model."""
+    temperature: (
+        Annotated[
+            float, Meta(ge=0, le=2, description="0 takes the likeliest token each time; 1 where absent.")
+        ]
+        | None
+    ) = None
+    top_p: (
+        Annotated[float, Meta(gt=0, le=1, description="Share of the probability that is drawn from.")] | None
+    ) = None
+    top_k: Annotated[int, Meta(ge=0, description="How many tokens are drawn from; 0 is all.")] | None = None
+    min_p: (
+        Annotated[float, Meta(ge=0, le=1, description="Least probability, relative to the likeliest.")] | None
+    ) = None
+    presence_penalty: (
+        Annotated[float, Meta(ge=-2, le=2, description="Lowers tokens that occurred at all.")] | None
+    ) = None
+    frequency_penalty: (
+        Annotated[float, Meta(ge=-2, le=2, description="Lowers tokens each time they occur.")] | None
+    ) = None
+    repetition_penalty: (
+        Annotated[float, Meta(gt=0, description="Divides the logits of seen tokens; 1 is off.")] | None
+    ) = None
+    logit_bias: (
+        Annotated[
+            dict[str, Annotated[float, Meta(ge=-100, le=100)]],
+            Meta(description="Token id → what is added to its logit."),
+        ]
+        | None
+    ) = None
+    seed: Annotated[int, Meta(description="Makes the reply repeatable, whatever else is running.")] | None = (
+        None
+    )
+    logprobs: Annotated[bool, Meta(description="Return each token's log-probability.")] | None = None
+    top_logprobs: (
+        Annotated[int, Meta(ge=0, le=20, description="And of so many of the likeliest; needs logprobs.")]
+        | None
+    ) = None
+    n: Annotated[int, Meta(description="Only 1 is served.")] | None = None
+    tools: Annotated[list[Tool], Meta(description="Functions the model may call.")] | None = None
+    tool_choice: (
+        Annotated[
+            str | dict[str, Any], Meta(description="'auto', or 'none' to keep the tools from the model.")
+        ]
+        | None
+    ) = None
     response_format: ResponseFormat | None = None
-    user: str | None = None
-    prompt_cache_key: str | None = None
-    """Names the conversation; its state is kept between turns under this name."""
-    cache_prompt: bool | None = None
-    """False: neither use nor keep a state for this request."""
-    chat_template_kwargs: dict[str, Any] | None = None
-    """Variables for the model's chat template, such as `enable_thinking`."""
+    user: Annotated[str, Meta(description="Names the conversation, where nothing better does.")] | None = None
+    prompt_cache_key: (
+        Annotated[
+            str, Meta(description="Names the conversation; its state is kept between turns under this name.")
+        ]
+        | None
+    ) = None
+    cache_prompt: (
+        Annotated[bool, Meta(description="False: neither use nor keep a state for this request.")] | None
+    ) = None
+    chat_template_kwargs: (
+        Annotated[
+            dict[str, Any], Meta(description="Variables for the chat template, such as enable_thinking.")
+        ]
+        | None
+    ) = None

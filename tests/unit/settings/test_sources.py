@@ -2,11 +2,14 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from app.errors import ConfigurationError
 from app.settings.sources import Layer, read_defaults, read_environment, read_file
+
+ROOT = Path(__file__).parents[3]
 
 
 def values(layer: Layer) -> dict[str, object]:
@@ -92,21 +95,24 @@ def test_no_file_but_the_named_one_is_read(toml, tmp_path):
     assert not (tmp_path / "ran").exists()
 
 
-def test_variables_of_the_reading_library_change_nothing(toml):
+def test_variables_of_the_reading_library_change_nothing(toml, tmp_path):
     """`DYNACONF_…` and `…_FOR_DYNACONF`, set for some other program, have no say here."""
     path = toml("[model]\nalias = '@format {env[HOME]}'\nrevision = 'a__b'\n")
     other = toml("[server]\nport = 7\n", "other.toml")
+    toml("SAMOVAR_SERVER__PORT=3\n", ".env")
     script = (
         "import os, pathlib\n"
-        "from app.settings.sources import Layer, read_environment, read_file\n"
+        "from app.settings.sources import read_environment, read_file\n"
         f"print({{k: g.value for k, g in read_file(pathlib.Path({str(path)!r}), required=True).items()}})\n"
         "print({k: g.value for k, g in read_environment(os.environ).items()})\n"
     )
     environ = {
+        "PYTHONPATH": str(ROOT),
         "SAMOVAR_SERVER__HOST": "@format {env[HOME]}",
         "DYNACONF_SERVER__PORT": "7",
         "AUTO_CAST_FOR_DYNACONF": "true",
         "CORE_LOADERS_FOR_DYNACONF": '["TOML"]',
+        "DOTENV_PATH_FOR_DYNACONF": str(tmp_path / ".env"),
         "ENVIRONMENTS_FOR_DYNACONF": "true",
         "LOAD_DOTENV_FOR_DYNACONF": "true",
         "MERGE_ENABLED_FOR_DYNACONF": "true",
@@ -117,7 +123,13 @@ def test_variables_of_the_reading_library_change_nothing(toml):
     }
 
     done = subprocess.run(
-        [sys.executable, "-c", script], env=environ, capture_output=True, text=True, check=False, timeout=60
+        [sys.executable, "-c", script],
+        env=environ,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
     )
 
     assert done.stdout.splitlines() == [

@@ -1,0 +1,188 @@
+"""A model whose tokens are characters, and an engine that says what a test tells it to. Both fill the HTTP ports.
+
+The engine speaks through the real `LoopSink`, from another thread, as the real one does.
+"""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Sequence
+
+from app.api.ports import ChatPrompt, Cleared, Health, Phase, Piece, PieceKind, PreparedPrompt
+from app.api.stream import LoopSink
+from app.errors import RequestError
+from app.events import FinishReason, Miss, Origin
+from app.scheduler.job import Boundary, Delta, Failed, Generated, Job, JobId, Started, TokenLogprob
+from app.snapshots.entry import Bucket, pack
+
+THINK, ANSWER, CALL, END_OF_TURN = "⟨", "⟩", "⟦", "\x04"
+"""Tokens without text: what follows is reasoning, content, a tool call; the turn is over."""
+
+UNRENDERABLE = "no template for this"
+
+_KINDS = {THINK: PieceKind.REASONING, ANSWER: PieceKind.CONTENT, CALL: PieceKind.TOOL}
+
+WAIT_SECONDS = 10.0
+"""The most a test waits for what must happen."""
+
+
+class CharacterModel:
+    """Every character is a token, and its code point is the id."""
+
+    name = "scripted"
+    aliases = frozenset({"owner/scripted-hub-name"})
+    created = 1_700_000_000
+    vocabulary_size = 0x110000
+
+    def __init__(self, *, context_length: int = 4096) -> None:
+        self.context_length = context_length
+        self.prepared: list[tuple[ChatPrompt, str, str]] = []
+        """Every conversation rendered, with its session and tenant."""
+
+    def prepare(self, chat: ChatPrompt, *, session: str, tenant: str) -> PreparedPrompt:
+        self.prepared.append((chat, session, tenant))
+        text = "".join(f"{message['role']}: {message['content']}\n" for message in chat.messages)
+        if UNRENDERABLE in text:
+            raise RequestError("the template cannot render these messages", param="messages")
+        tokens = tuple(map(ord, text))
+        return PreparedPrompt(
+            tokens=tokens,
+            packed=pack(tokens),
+            boundaries=(Boundary(Origin.BOUNDARY, len(tokens) - 1),),
+            bucket=Bucket(model=self.name, cache_signature="characters"),
+        )
+
+    def text_stream(self, prompt: PreparedPrompt, *, stop: Sequence[str]) -> "CharacterText":
+        return CharacterText(stop)
+
+    def token_text(self, token: int) -> bytes:
+        return chr(token).encode()
+
+
+class CharacterText:
+    """Characters as pieces; a beginning of a stop string is held back until it is decided."""
+
+    def __init__(self, stop: Sequence[str]) -> None:
+        self._stop = stop
+        self._held = ""
+        self._kind = PieceKind.CONTENT
+        self.stopped = False
+
+    def feed(self, token: int) -> list[Piece]:
+        character = chr(token)
+        if character == END_OF_TURN:
+            return []
+        if character in _KINDS:
+            pieces = self._release()
+            self._kind = _KINDS[character]
+            return pieces
+        self._held += character
+        for stop in self._stop:
+            if stop in self._held:
+                self.stopped = True
+                self._held = self._held[: self._held.index(stop)]
+                return self._release()
+        if any(stop.startswith(self._held[at:]) for stop in self._stop for at in range(len(self._held))):
+            return []
+        return self._release()
+
+    def finish(self) -> list[Piece]:
+        return self._release()
+
+    def _release(self) -> list[Piece]:
+        text, self._held = self._held, ""
+        return [Piece(self._kind, text)] if text else []
+
+
+class ScriptedEngine:
+    """Takes jobs and waits for the test to answer them.
+
+    Args:
+        sink: where deltas go.
+        model: None leaves it loading.
+    """
+
+    def __init__(self, sink: LoopSink, model: CharacterModel | None) -> None:
+        self.model = model
+        self.phase = Phase.READY if model else Phase.LOADING
+        self.reason = "" if model else "the model is being loaded"
+        self.refusal: RequestError | None = None
+        """Raised by the next submits, as a full queue would."""
+        self.finished: list[JobId] = []
+        self.resets = 0
+        self._sink = sink
+        self._submitted: asyncio.Queue[Job] = asyncio.Queue()
+        self._cancelled: dict[JobId, asyncio.Event] = defaultdict(asyncio.Event)
+
+    def health(self) -> Health:
+        return Health(self.phase, self.reason, running=2, waiting=3)
+
+    def submit(self, job: Job) -> None:
+        if self.refusal is not None:
+            raise self.refusal
+        self._submitted.put_nowait(job)
+
+    def cancel(self, job_id: JobId) -> None:
+        self._cancelled[job_id].set()
+
+    def finish(self, job_id: JobId) -> None:
+        self.finished.append(job_id)
+
+    async def reset(self) -> Cleared:
+        self.resets += 1
+        return Cleared(entries=3, nbytes=4096)
+
+    @property
+    def cancelled(self) -> set[JobId]:
+        """The jobs nobody wants any more."""
+        return {job for job, event in self._cancelled.items() if event.is_set()}
+
+    async def next_job(self) -> Job:
+        """The next job submitted."""
+        return await asyncio.wait_for(self._submitted.get(), WAIT_SECONDS)
+
+    @property
+    def has_job(self) -> bool:
+        """Whether a job was submitted that no test has taken."""
+        return not self._submitted.empty()
+
+    async def until_cancelled(self, job: Job) -> None:
+        """Return once the job is cancelled."""
+        await asyncio.wait_for(self._cancelled[job.id].wait(), WAIT_SECONDS)
+
+    async def tell(self, job: Job, *deltas: Delta) -> None:
+        """Deliver deltas in one step, from another thread."""
+        await asyncio.to_thread(self._sink, [(job.id, delta) for delta in deltas])
+
+    async def start(self, job: Job, *, cached_tokens: int = 0, miss: Miss | None = Miss.EMPTY) -> None:
+        """The job leaves the queue."""
+        await self.tell(job, Started(cached_tokens, miss))
+
+    async def say(self, job: Job, text: str, *, finish: FinishReason | None = None) -> None:
+        """Generate `text` in one step; with `finish` its last token is the job's last."""
+        await self.tell(job, *generated(job, text, finish=finish))
+
+    async def answer(self, text: str, *, cached_tokens: int = 0, miss: Miss | None = Miss.EMPTY) -> Job:
+        """Serve the next job whole: start, text, end of turn."""
+        job = await self.next_job()
+        await self.start(job, cached_tokens=cached_tokens, miss=miss)
+        await self.say(job, text + END_OF_TURN, finish=FinishReason.STOP)
+        return job
+
+    async def fail(self, job: Job, message: str, status: int) -> None:
+        """The job's last word is a failure."""
+        await self.tell(job, Failed(message, status))
+
+
+def generated(job: Job, text: str, *, finish: FinishReason | None = None) -> list[Generated]:
+    """`text` as deltas, with log-probabilities where the job asks for them."""
+    top = job.sampling.top_logprobs
+    return [
+        Generated(
+            ord(character),
+            None
+            if top is None
+            else TokenLogprob(-0.5, tuple((ord("a") + rank, -1.0 - rank) for rank in range(top))),
+            finish if index == len(text) - 1 else None,
+        )
+        for index, character in enumerate(text)
+    ]
