@@ -16,6 +16,7 @@ from tests.support.process import Samovar, clean_environment, labelled, samovar
 
 SEED = 7
 CLIENTS = 16
+END_OF_TURN = 257
 
 
 async def stream(client: httpx.AsyncClient, body, *, leave_after: int | None = None):
@@ -46,6 +47,8 @@ def question(number: int, max_tokens: int):
         "temperature": 0,
         "max_tokens": max_tokens,
         "prompt_cache_key": f"client-{number}",
+        # A random model may end its turn at any time; here it talks until it is stopped.
+        "logit_bias": {str(END_OF_TURN): -100},
     }
 
 

@@ -1,4 +1,4 @@
-"""A model whose tokens are characters, and an engine that says what a test tells it to. Both fill the HTTP ports.
+"""A model whose tokens are characters, and an engine that says what a test tells it, for the HTTP ports.
 
 The engine speaks through the real `LoopSink`, from another thread, as the real one does.
 """

@@ -29,6 +29,7 @@ class Serving:
     """A listening application, and everything a test may look at."""
 
     url: str
+    model: CharacterModel
     engine: ScriptedEngine
     sink: LoopSink
     requests: OpenRequests
@@ -73,7 +74,8 @@ async def serving(
 ) -> AsyncIterator[Serving]:
     """Serve for a block. Every limit is far away unless a test brings it near."""
     sink = LoopSink(asyncio.get_running_loop(), max_lag_deltas=max_lag_deltas)
-    engine = ScriptedEngine(sink, None if loading else model or CharacterModel())
+    model = model or CharacterModel()
+    engine = ScriptedEngine(sink, None if loading else model)
     requests = OpenRequests()
     events: list[Event] = []
     spans = InMemorySpanExporter()
@@ -108,7 +110,7 @@ async def serving(
         Listener(app, address, connections=256),
         httpx.AsyncClient(base_url=url, timeout=WAIT_SECONDS) as client,
     ):
-        yield Serving(url, engine, sink, requests, client, events, spans)
+        yield Serving(url, model, engine, sink, requests, client, events, spans)
 
 
 def chat_body(**fields: Any) -> dict[str, Any]:
@@ -145,8 +147,13 @@ class RawClient:
         """Everything until the server closes."""
         return await asyncio.wait_for(self._reader.read(), WAIT_SECONDS)
 
+    async def close(self) -> None:
+        """Close the socket as one does who has read everything."""
+        self._writer.close()
+        await self._writer.wait_closed()
+
     async def leave(self) -> None:
-        """Close the socket, whatever is still on it."""
+        """Drop the connection, whatever is still on it."""
         self._writer.transport.abort()
         with contextlib.suppress(ConnectionError):
             await self._writer.wait_closed()

@@ -9,7 +9,6 @@ from app.events import (
     CaptureDeclined,
     EngineRebuilt,
     FinishReason,
-    Miss,
     Origin,
     Outcome,
     PayloadRestored,
@@ -31,6 +30,7 @@ from tests.telemetry.spans_room import (
     named,
     names,
 )
+from tests.telemetry.store_life import busy_limits, random_life
 
 UNSAMPLED = TraceRef(0xAAAA, 0xBBBB, sampled=False)
 
@@ -353,48 +353,10 @@ def test_a_sleeping_laptop_does_not_shift_later_spans(room):
     assert after.start_time == UNIX_START + 8 * 3600 * 10**9
 
 
-def random_life(room: SpansRoom, draw: random.Random, calls: int) -> None:
-    """Use the store in every way there is, from requests and without."""
-    sessions = "abcdefghijkl"
-    conversations = [[draw.randrange(9) for _ in range(40)] for _ in range(5)]
-    for _ in range(calls):
-        tokens = draw.choice(conversations)[: draw.randrange(1, 40)]
-        cause = draw.choice([None, room.request()])
-        room.clock.advance(draw.choice([0, 0, 1, 15]))
-        match draw.randrange(300):
-            case 0:
-                room.store.clear()
-            case 1:
-                room.store.shed(draw.randrange(200), cause=cause)
-            case 2:
-                room.store.sweep()
-            case 3:
-                room.store.skip(Miss.OPTED_OUT, prompt_tokens=9, cause=cause)
-            case 4:
-                room.store.refuse(
-                    Rejection.UNSUPPORTED,
-                    origin=Origin.BOUNDARY,
-                    session="a",
-                    tokens=9,
-                    nbytes=0,
-                    cause=cause,
-                )
-            case n if n < 90:
-                room.look_up(*tokens, session=draw.choice(sessions), cause=cause)
-            case _:
-                room.put(
-                    *tokens,
-                    session=draw.choice([*sessions, None]),
-                    origin=draw.choice(list(Origin)),
-                    nbytes=draw.choice([1, 5, 9, 700]),
-                    cause=cause,
-                )
-
-
 @pytest.mark.parametrize("seed", range(4))
 def test_spans_and_counters_tell_the_same_story(seed):
     """Over a random life of a store, spans by name and reason are exactly what the tally counted."""
-    room = SpansRoom(limits(capacity_bytes=300, max_entries=70, ttl_seconds=400, max_arrays=55))
+    room = SpansRoom(busy_limits())
     random_life(room, random.Random(seed), 2500)
     counted = room.tally.read()
     removals: Counter[object] = Counter()

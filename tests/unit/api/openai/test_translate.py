@@ -1,0 +1,236 @@
+"""Laws of the way from a request's fields to a prompt, a sampling and a session."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.api.openai import translate
+from app.api.openai.schema import ChatRequest
+from app.errors import RequestError
+from app.scheduler.job import Sampling
+from app.snapshots.entry import ANONYMOUS_SESSION
+
+VOCABULARY = 1000
+USER: dict[str, Any] = {"role": "user", "content": "Hello"}
+
+
+def request(*messages: dict[str, Any], **fields: Any) -> ChatRequest:
+    """A request as it comes out of the decoder."""
+    body = {"messages": list(messages) or [USER], **fields}
+    return msgspec.json.decode(msgspec.json.encode(body), type=ChatRequest)
+
+
+def rendered(*messages: dict[str, Any]) -> list[dict[str, Any]]:
+    """The messages a template would get."""
+    return [dict(message) for message in translate.chat_prompt(request(*messages)).messages]
+
+
+def test_text_parts_are_joined_line_by_line() -> None:
+    """A list of text parts is the same message as their text in lines."""
+    parts = [{"type": "text", "text": "one"}, {"type": "text", "text": "two"}]
+
+    assert rendered({"role": "user", "content": parts}) == [{"role": "user", "content": "one\ntwo"}]
+
+
+def test_developer_speaks_as_system() -> None:
+    """Chat templates know no developer role."""
+    assert rendered({"role": "developer", "content": "Be brief."}, USER)[0]["role"] == "system"
+
+
+def test_tool_round_trip_keeps_calls_and_answers() -> None:
+    """What the assistant called and what the tool said reach the template; absent content is empty text."""
+    call = {"id": "c1", "type": "function", "function": {"name": "now", "arguments": "{}"}}
+
+    messages = rendered(
+        USER,
+        {"role": "assistant", "content": None, "tool_calls": [call], "reasoning_content": "hm"},
+        {"role": "tool", "tool_call_id": "c1", "name": "now", "content": "noon"},
+    )
+
+    assert messages[1:] == [
+        {"role": "assistant", "content": "", "tool_calls": [call], "reasoning_content": "hm"},
+        {"role": "tool", "content": "noon", "name": "now", "tool_call_id": "c1"},
+    ]
+
+
+def test_tools_reach_the_template_unless_the_choice_is_none() -> None:
+    """`tool_choice: none` keeps the tools from the model; anything else passes them as they came."""
+    tool = {"type": "function", "function": {"name": "now", "parameters": {"type": "object"}}}
+
+    assert translate.chat_prompt(request(tools=[tool])).tools == (tool,)
+    assert translate.chat_prompt(request(tools=[tool], tool_choice="auto")).tools == (tool,)
+    assert translate.chat_prompt(request(tools=[tool], tool_choice="none")).tools is None
+    assert translate.chat_prompt(request(tools=[])).tools is None
+
+
+@pytest.mark.parametrize(
+    ("fields", "param", "says"),
+    [
+        ({"n": 2}, "n", "only 1"),
+        ({"n": 0}, "n", "only 1"),
+        ({"tool_choice": "required"}, "tool_choice", "'none' and 'auto'"),
+        ({"tool_choice": {"type": "function"}}, "tool_choice", "'none' and 'auto'"),
+        ({"response_format": {"type": "json_schema"}}, "response_format", "json_schema"),
+        ({"chat_template_kwargs": {"tokenize": True}}, "chat_template_kwargs", "tokenize"),
+        ({"chat_template_kwargs": {"chat_template": "{{ 1 }}"}}, "chat_template_kwargs", "chat_template"),
+    ],
+)
+def test_what_is_not_served_is_refused_by_name(fields: dict[str, Any], param: str, says: str) -> None:
+    """A field that could not be honoured is a 400 naming it, never ignored."""
+    with pytest.raises(RequestError, match=says) as refusal:
+        translate.chat_prompt(request(**fields))
+
+    assert refusal.value.status == 400
+    assert refusal.value.param == param
+
+
+@pytest.mark.parametrize("part", [{"type": "image_url", "image_url": {"url": "x"}}, {"type": "text"}])
+def test_content_that_is_not_text_is_refused_where_it_is(part: dict[str, Any]) -> None:
+    """The refusal of a content part says which message and which part."""
+    content = [{"type": "text", "text": "look"}, part]
+
+    with pytest.raises(RequestError) as refusal:
+        translate.chat_prompt(request(USER, {"role": "user", "content": content}))
+
+    assert refusal.value.param == "messages[1].content[1]"
+    assert part["type"] in refusal.value.message
+
+
+def test_sampling_defaults_are_openais() -> None:
+    """A request that says nothing is sampled at temperature 1 from all tokens, without penalties."""
+    assert translate.sampling(request(), vocabulary_size=VOCABULARY) == Sampling(temperature=1.0)
+
+
+def test_sampling_takes_every_field() -> None:
+    """Each field of the request arrives in the sampling, zero included."""
+    sampling = translate.sampling(
+        request(
+            temperature=0,
+            top_p=0.5,
+            top_k=7,
+            min_p=0.1,
+            seed=-3,
+            presence_penalty=1,
+            frequency_penalty=-1,
+            repetition_penalty=1.5,
+            logit_bias={"20": -100, "3": 5},
+            logprobs=True,
+            top_logprobs=4,
+        ),
+        vocabulary_size=VOCABULARY,
+    )
+
+    assert sampling == Sampling(
+        temperature=0,
+        top_p=0.5,
+        top_k=7,
+        min_p=0.1,
+        seed=-3,
+        presence_penalty=1,
+        frequency_penalty=-1,
+        repetition_penalty=1.5,
+        logit_bias=((3, 5), (20, -100)),
+        top_logprobs=4,
+    )
+
+
+def test_logprobs_alone_asks_for_the_chosen_token() -> None:
+    """`logprobs` without `top_logprobs` is the chosen token only; absent or false is none at all."""
+    assert translate.sampling(request(logprobs=True), vocabulary_size=VOCABULARY).top_logprobs == 0
+    assert translate.sampling(request(logprobs=False), vocabulary_size=VOCABULARY).top_logprobs is None
+
+
+def test_top_logprobs_need_logprobs() -> None:
+    """Asking for alternatives without log-probabilities is a contradiction, and refused."""
+    with pytest.raises(RequestError) as refusal:
+        translate.sampling(request(top_logprobs=2), vocabulary_size=VOCABULARY)
+    assert refusal.value.param == "top_logprobs"
+
+
+@pytest.mark.parametrize("key", ["1000", "-1", "x", "", "1.5", "٣", "9" * 5000])
+def test_bias_of_something_that_is_no_token_is_refused(key: str) -> None:
+    """Only ids of the vocabulary can be biased; an id beyond it would write outside the logits."""
+    with pytest.raises(RequestError, match="0 to 999") as refusal:
+        translate.sampling(request(logit_bias={key: 1}), vocabulary_size=VOCABULARY)
+    assert refusal.value.param == "logit_bias"
+
+
+@given(
+    wanted=st.none() | st.integers(1, 300),
+    older=st.none() | st.integers(1, 300),
+    default=st.none() | st.integers(1, 300),
+    prompt=st.integers(1, 199),
+)
+def test_max_tokens_is_never_more_than_what_the_context_leaves(
+    wanted: int | None, older: int | None, default: int | None, prompt: int
+) -> None:
+    """The newer name wins, then the older, then the server's default, then all that is left; never more."""
+    limit = translate.max_tokens(
+        request(max_completion_tokens=wanted, max_tokens=older),
+        prompt_tokens=prompt,
+        context_length=200,
+        default_max_tokens=default,
+    )
+
+    asked = next(each for each in (wanted, older, default, 200) if each is not None)
+    assert limit == min(asked, 200 - prompt)
+
+
+@pytest.mark.parametrize("prompt_tokens", [200, 201])
+def test_prompt_without_place_for_a_reply_is_refused_with_both_numbers(prompt_tokens: int) -> None:
+    """A prompt that fills the context says how long it is and how long it may be."""
+    with pytest.raises(RequestError, match=rf"{prompt_tokens} tokens.* 200 tokens") as refusal:
+        translate.max_tokens(
+            request(), prompt_tokens=prompt_tokens, context_length=200, default_max_tokens=None
+        )
+    assert refusal.value.code == "context_length_exceeded"
+
+
+def test_stop_is_one_string_or_several() -> None:
+    """A single stop string is a list of one; none is an empty list."""
+    assert translate.stop_strings(request(stop="a")) == ("a",)
+    assert translate.stop_strings(request(stop=["a", "b"])) == ("a", "b")
+    assert translate.stop_strings(request(stop=[])) == translate.stop_strings(request()) == ()
+
+
+@pytest.mark.parametrize("stop", ["", ["a", ""]])
+def test_empty_stop_string_is_refused(stop: Any) -> None:
+    """An empty stop string would end every reply before it began."""
+    with pytest.raises(RequestError) as refusal:
+        translate.stop_strings(request(stop=stop))
+    assert refusal.value.param == "stop"
+
+
+def test_first_named_session_wins() -> None:
+    """The order of sources is prompt_cache_key, the three headers, user; an empty name counts as none."""
+    named = {"x-session-id": "h1", "session-id": "h2", "x-claude-code-session-id": "h3"}
+    fields = {"prompt_cache_key": "key", "user": "user"}
+    won = []
+    for source in ("prompt_cache_key", "x-session-id", "session-id", "x-claude-code-session-id", "user"):
+        won.append(translate.session(request(**fields), named))
+        (named if source in named else fields)[source] = ""
+
+    assert won == ["key", "h1", "h2", "h3", "user"]
+    assert translate.session(request(**fields), named) == ANONYMOUS_SESSION
+
+
+@pytest.mark.parametrize(
+    ("fields", "headers", "param"),
+    [
+        ({"prompt_cache_key": "k" * 513}, {}, "prompt_cache_key"),
+        ({}, {"session-id": "k" * 513}, "session-id"),
+        ({"user": "k" * 513}, {}, "user"),
+    ],
+)
+def test_long_session_name_is_refused_by_its_source(
+    fields: dict[str, str], headers: dict[str, str], param: str
+) -> None:
+    """A name of 512 characters passes; one more is a 400 that says where it stood."""
+    with pytest.raises(RequestError, match="512") as refusal:
+        translate.session(request(**fields), headers)
+
+    assert refusal.value.param == param
+    assert translate.session(request(user="k" * 512), {}) == "k" * 512

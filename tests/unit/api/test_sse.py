@@ -1,0 +1,30 @@
+"""Laws of the bytes of an event stream."""
+
+import json
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.api import sse
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    )
+)
+def test_event_carries_any_value_in_one_line(value: Any) -> None:
+    """Whatever is sent comes out again from the one data line, line breaks and all."""
+    event = sse.event(value)
+
+    assert event.endswith(b"\n\n")
+    (line,) = event.removesuffix(b"\n\n").split(b"\n")
+    assert json.loads(line.removeprefix(b"data: ")) == value
+
+
+def test_keep_alive_is_a_comment() -> None:
+    """A keep-alive starts with a colon, so that clients skip it, and ends an event, so that none is torn."""
+    assert sse.KEEP_ALIVE.startswith(b":")
+    assert sse.KEEP_ALIVE.endswith(b"\n\n")
