@@ -5,16 +5,17 @@ import contextlib
 import errno
 import socket
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from granian.constants import HTTPModes, Interfaces
 from granian.log import LogLevels
 from granian.server.embed import Server
+from litestar import Litestar
 
 from app.errors import StartError
 
 START_SECONDS = 10.0
-STOP_SECONDS = 5.0
+STOP_SECONDS = 2.0
 """How long connections may take to close. A client that does not read would hold up the end for ever."""
 
 BACKLOG = 1024
@@ -52,21 +53,23 @@ def url_of(address: tuple[str, int]) -> str:
 
 
 class Listener:
-    """Serves an ASGI application over HTTP/1.1 from entering the block until leaving it.
+    """Serves an application over HTTP/1.1, and runs its lifespan, from entering the block until leaving it.
 
     Args:
-        app: the application; its lifespan is run.
+        app: the application.
         address: IP address and port.
         connections: most connections at a time, idle ones included.
     """
 
-    def __init__(self, app: Any, address: tuple[str, int], *, connections: int) -> None:
+    def __init__(self, app: Litestar, address: tuple[str, int], *, connections: int) -> None:
+        self._lifespan = app.lifespan()
         self._address = address
         self._server = Server(
             app,
             address=address[0],
             port=address[1],
-            interface=Interfaces.ASGI,
+            # Run by Granian, the lifespan would end badly where a connection cannot be closed in time.
+            interface=Interfaces.ASGINL,
             # Over HTTP/2, a client that gives up one stream of a connection is noticed late.
             http=HTTPModes.http1,
             websockets=False,
@@ -79,6 +82,7 @@ class Listener:
         )
 
     async def __aenter__(self) -> Self:
+        await self._lifespan.__aenter__()
         self._task = asyncio.get_running_loop().create_task(self._server.serve())
         try:
             async with asyncio.timeout(START_SECONDS):
@@ -117,11 +121,10 @@ class Listener:
 
     async def _stop(self) -> None:
         self._server.stop()  # type: ignore[no-untyped-call]
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(STOP_SECONDS):
-                await asyncio.gather(self._task, return_exceptions=True)
+        await asyncio.wait([self._task], timeout=STOP_SECONDS)
         # Granian's last callbacks into the loop come after its task has ended, and fail on a closed loop.
         await asyncio.sleep(0.1)
+        await self._lifespan.__aexit__(None, None, None)
 
 
 def _refusal(host: str, port: int, error: OSError) -> str:

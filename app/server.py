@@ -19,7 +19,7 @@ from app.settings.schema import Provenance, Settings
 FORCED_EXIT_CODE = 1
 """Of a stop that was told twice: running requests were ended before their time."""
 
-FAREWELL_SECONDS = 5.0
+FAREWELL_SECONDS = 3.0
 """How long the last words of ended streams may take to be written."""
 
 IDLE_CONNECTIONS = 1024

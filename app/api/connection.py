@@ -13,29 +13,30 @@ class ClientGoneError(Exception):
     """The client closed its connection or reads nothing; nobody is left to be answered."""
 
 
-async def while_connected(receive: Receive, work: Coroutine[Any, Any, T]) -> T:
-    """The result of `work`, which is cancelled at once when the client goes away.
-
-    Call it after the body was read: whatever `receive` has to say then is the end.
+async def unless(work: Coroutine[Any, Any, T], *ends: Coroutine[Any, Any, None]) -> T:
+    """The result of `work`, which is cancelled at once when one of `ends` comes first.
 
     Raises:
-        ClientGoneError: the client went away first.
+        ClientGoneError: an end came first.
     """
-    # Granian's send is silent after a disconnect (its issue 650), so the only way to know is to listen.
-    gone = asyncio.ensure_future(_disconnect(receive))
     task = asyncio.ensure_future(work)
+    others = [asyncio.ensure_future(end) for end in ends]
     try:
-        await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait([task, *others], return_when=asyncio.FIRST_COMPLETED)
         if not task.done():
             raise ClientGoneError
         return task.result()
     finally:
-        for each in (task, gone):
+        for each in (task, *others):
             each.cancel()
-        await asyncio.gather(task, gone, return_exceptions=True)
+        await asyncio.gather(task, *others, return_exceptions=True)
 
 
-async def _disconnect(receive: Receive) -> None:
+async def disconnected(receive: Receive) -> None:
+    """Return when the client has gone. Await it after the body was read: what comes then can only be the end.
+
+    Granian's send is silent after a disconnect (its issue 650), so that the only way to know is to listen.
+    """
     while (await receive())["type"] != "http.disconnect":
         pass
 

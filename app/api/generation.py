@@ -35,6 +35,10 @@ class Generation:
             self._engine.finish(self._job.id)
         return pieces
 
+    async def abandoned(self) -> None:
+        """Return when nobody waits any longer for this request to say its last word."""
+        await self._channel.abandoned()
+
     async def complete(self) -> Sequence[Piece]:
         """All text until the reply's end."""
         pieces: list[Piece] = []

@@ -11,6 +11,11 @@ MAX_LAG_DELTAS = 4096
 only a client that stopped reading its socket comes this far."""
 
 
+LAST_WORD_SECONDS = 1.0
+"""How long a request may take to say its last word after it was ended from here. One that takes longer is
+stuck writing to a client that does not read."""
+
+
 class Channel:
     """One job's deltas, in order. Made by `LoopSink.open`; lives on the event loop's thread alone."""
 
@@ -21,6 +26,7 @@ class Channel:
         self._unread: list[Delta] = []
         self._ended = False
         self._news = asyncio.Event()
+        self._abandoned = asyncio.Event()
 
     def put(self, delta: Delta) -> None:
         """Add a delta, or end the job if its reader is too far behind. Ignored once the channel has ended."""
@@ -40,6 +46,11 @@ class Channel:
             self._ended = True
             self._unread = [failure]
             self._news.set()
+            asyncio.get_running_loop().call_later(LAST_WORD_SECONDS, self._abandoned.set)
+
+    async def abandoned(self) -> None:
+        """Return once the time for a last word is over; never where the job ended by itself."""
+        await self._abandoned.wait()
 
     async def take(self, timeout_seconds: float) -> Sequence[Delta]:
         """Everything unread, waiting for the first of it; empty if nothing came within the time."""

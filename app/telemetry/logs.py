@@ -5,7 +5,7 @@ What is written about events is in `log_lines.py`.
 
 import logging
 from collections.abc import Mapping
-from typing import Any, Literal, TextIO, assert_never
+from typing import Literal, TextIO, assert_never
 
 import structlog
 from opentelemetry import trace
@@ -23,16 +23,6 @@ LEVELS: Mapping[Level, int] = {
 
 QUIET_LOGGERS = ("_granian", "granian.access", "litestar")
 """Loggers that are heard from WARNING on: Granian writes an INFO line for each lost send of a gone client."""
-
-GRANIAN_LOGGING: Mapping[str, Any] = {
-    "handlers": {},
-    "formatters": {},
-    "loggers": {
-        "_granian": {"level": "WARNING", "handlers": [], "propagate": True},
-        "granian.access": {"level": "WARNING", "handlers": [], "propagate": True},
-    },
-}
-"""Granian's `log_dictconfig`, to be given with its `log_level` warning; else it adds handlers of its own."""
 
 
 def configure_logging(*, level: Level, style: Style, stream: TextIO, service_name: str) -> None:

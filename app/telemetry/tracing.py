@@ -1,20 +1,17 @@
-"""Builds the tracer provider from plain values, and turns spans into `TraceRef`s and back. It knows no event.
+"""Builds the tracer provider and its exporter from plain values. It knows no event.
 
 Certificates and headers for a collector are read by the OTLP exporters themselves, from the standard
 `OTEL_EXPORTER_OTLP_*` variables: secrets do not pass through our settings.
 """
 
-from collections.abc import Mapping
 from typing import Literal, assert_never
 from urllib.parse import urlsplit, urlunsplit
 
-from opentelemetry.context import Context
 from opentelemetry.sdk.resources import SERVICE_NAME, SERVICE_VERSION, Resource
 from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import SpanExporter
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ParentBased, TraceIdRatioBased
-from opentelemetry.trace import Span, SpanContext, TraceFlags
-from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+from opentelemetry.trace import SpanContext, TraceFlags
 
 from app.events import TraceRef
 
@@ -70,23 +67,10 @@ def otlp_exporter(endpoint: str, protocol: Protocol, *, timeout_seconds: float =
             assert_never(protocol)
 
 
-def trace_ref(span: Span) -> TraceRef | None:
-    """The numbers of a span, or None where there is no trace."""
-    context = span.get_span_context()
-    if not context.is_valid:
-        return None
-    return TraceRef(context.trace_id, context.span_id, context.trace_flags.sampled)
-
-
 def span_context(ref: TraceRef) -> SpanContext:
     """A span of this process again, from its numbers."""
     flags = TraceFlags(TraceFlags.SAMPLED if ref.sampled else TraceFlags.DEFAULT)
     return SpanContext(ref.trace_id, ref.span_id, is_remote=False, trace_flags=flags)
-
-
-def incoming_context(headers: Mapping[str, str]) -> Context:
-    """The trace a request belongs to by its W3C `traceparent` header (lower-case key); empty without one."""
-    return TraceContextTextMapPropagator().extract(headers, Context())
 
 
 def _traces_address(endpoint: str) -> str:

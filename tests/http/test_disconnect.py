@@ -5,15 +5,15 @@ import asyncio
 import pytest
 
 from app.events import FinishReason, Outcome
-from tests.support.scripted_engine import WAIT_SECONDS
-from tests.support.serving import RawClient, serving
+from tests.support.scripted_engine import BULK, WAIT_SECONDS
+from tests.support.serving import serving
 
 
 @pytest.mark.parametrize("stream", [False, True])
 async def test_client_that_leaves_while_waiting_frees_its_place(stream: bool) -> None:
     """A job that has not started is cancelled when its client goes, whatever kind of answer it awaits."""
     async with serving() as served:
-        client = await RawClient.connect(served.url)
+        client = await served.sockets.connect()
         await client.post(stream=stream)
         job = await served.engine.next_job()
         await client.leave()
@@ -26,7 +26,7 @@ async def test_client_that_leaves_while_waiting_frees_its_place(stream: bool) ->
 async def test_client_that_leaves_a_whole_reply_cancels_it() -> None:
     """Nothing is written during a whole reply, and still the disconnect is noticed at once."""
     async with serving() as served:
-        client = await RawClient.connect(served.url)
+        client = await served.sockets.connect()
         await client.post()
         job = await served.engine.next_job()
         await served.engine.start(job)
@@ -41,7 +41,7 @@ async def test_client_that_leaves_a_whole_reply_cancels_it() -> None:
 async def test_client_that_leaves_a_stream_cancels_it() -> None:
     """A stream whose client goes between two tokens is cancelled without waiting for the next one."""
     async with serving() as served:
-        client = await RawClient.connect(served.url)
+        client = await served.sockets.connect()
         await client.post(stream=True)
         job = await served.engine.next_job()
         await served.engine.start(job)
@@ -57,7 +57,7 @@ async def test_client_that_leaves_a_stream_cancels_it() -> None:
 async def test_client_that_closes_politely_is_gone_as_well() -> None:
     """A FIN at the end of what was read counts as much as a reset."""
     async with serving(keepalive_seconds=0.05) as served:
-        client = await RawClient.connect(served.url)
+        client = await served.sockets.connect()
         await client.post(stream=True)
         job = await served.engine.next_job()
         await served.engine.start(job)
@@ -71,13 +71,13 @@ async def test_client_that_closes_politely_is_gone_as_well() -> None:
 async def test_client_that_does_not_read_is_given_up() -> None:
     """With every buffer full, a client that takes nothing for `write_seconds` counts as gone."""
     async with serving(write_seconds=0.2) as served:
-        client = await RawClient.connect(served.url)
+        client = await served.sockets.connect()
         await client.post(stream=True)
         job = await served.engine.next_job()
         await served.engine.start(job)
         async with asyncio.timeout(WAIT_SECONDS):
             while job.id not in served.engine.cancelled:
-                await served.engine.say(job, "x" * 100_000)
+                await served.engine.say(job, BULK)
 
         (event,) = await served.ended()
         assert event.outcome is Outcome.CANCELLED
@@ -86,14 +86,14 @@ async def test_client_that_does_not_read_is_given_up() -> None:
 
 async def test_client_that_does_not_read_holds_no_memory_and_no_engine() -> None:
     """While a write is stuck, unread deltas stay below their bound and the job is cancelled beyond it."""
-    async with serving(max_lag_deltas=50_000) as served:
-        client = await RawClient.connect(served.url)
+    async with serving(max_lag_deltas=20) as served:
+        client = await served.sockets.connect()
         await client.post(stream=True)
         job = await served.engine.next_job()
         await served.engine.start(job)
         async with asyncio.timeout(WAIT_SECONDS):
             while job.id not in served.engine.cancelled:
-                await served.engine.say(job, "x" * 20_000)
+                await served.engine.say(job, BULK)
         assert served.requests.count == 1
 
         await client.leave()
@@ -104,7 +104,7 @@ async def test_last_token_and_leaving_may_cross() -> None:
     """A client that leaves as its reply ends makes neither an error nor a second end."""
     async with serving() as served:
         for _ in range(20):
-            client = await RawClient.connect(served.url)
+            client = await served.sockets.connect()
             await client.post(stream=True)
             job = await served.engine.next_job()
             await served.engine.start(job)
@@ -116,14 +116,14 @@ async def test_last_token_and_leaving_may_cross() -> None:
 
 async def test_others_are_served_while_a_client_does_not_read() -> None:
     """One stuck client costs the others nothing."""
-    async with serving(max_lag_deltas=50_000, write_seconds=0.5) as served:
-        stuck = await RawClient.connect(served.url)
+    async with serving(max_lag_deltas=20, write_seconds=0.5) as served:
+        stuck = await served.sockets.connect()
         await stuck.post(stream=True)
         job = await served.engine.next_job()
         await served.engine.start(job)
         async with asyncio.timeout(WAIT_SECONDS):
             while job.id not in served.engine.cancelled:
-                await served.engine.say(job, "x" * 20_000)
+                await served.engine.say(job, BULK)
 
         response = await served.answered("Hi")
         assert response.json()["choices"][0]["message"]["content"] == "Hi"

@@ -9,7 +9,7 @@ from openai import APIError, AsyncOpenAI
 
 from app.events import FinishReason, Miss, Outcome
 from tests.support.scripted_engine import ANSWER, END_OF_TURN, THINK
-from tests.support.serving import RawClient, Serving, serving
+from tests.support.serving import Serving, serving
 
 HELLO: Any = [{"role": "user", "content": "Hello"}]
 
@@ -67,7 +67,7 @@ async def test_stream_ends_with_done_and_has_usage_only_if_asked() -> None:
 async def test_text_is_sent_as_it_is_generated() -> None:
     """Each step's text reaches the client before the next step happens."""
     async with serving() as served:
-        client = await RawClient.connect(served.url)
+        client = await served.sockets.connect()
         await client.post(stream=True)
         job = await served.engine.next_job()
         await served.engine.start(job)
@@ -91,7 +91,7 @@ async def test_tokens_queued_at_once_are_one_chunk() -> None:
 async def test_silent_stream_is_kept_alive_before_and_after_it_starts() -> None:
     """While a request waits, is prefilled or is blocked, comments come at the given interval."""
     async with serving(keepalive_seconds=0.05) as served:
-        client = await RawClient.connect(served.url)
+        client = await served.sockets.connect()
         await client.post(stream=True)
         job = await served.engine.next_job()
         for _ in range(2):

@@ -87,8 +87,10 @@ class StoreMachine(RuleBasedStateMachine):
         tokens = row.tokens[: len(row.tokens) - cut] + data.draw(TAILS, label="continued by")
         return (row.bucket, row.session), tokens
 
-    def insert_at(self, place: Place, tokens: Tokens, data: st.DataObject) -> None:
-        origin = data.draw(ORIGINS, label="origin")
+    def insert_at(
+        self, place: Place, tokens: Tokens, data: st.DataObject, origin: Origin | None = None
+    ) -> None:
+        origin = origin or data.draw(ORIGINS, label="origin")
         payload = data.draw(PAYLOADS, label="payload")
         cause = data.draw(CAUSES, label="cause")
         said = self.store.insert(
@@ -147,12 +149,21 @@ class StoreMachine(RuleBasedStateMachine):
 
     @precondition(lambda self: self.oracle.rows)
     @rule(data=st.data())
-    def converse(self, data: st.DataObject) -> None:
-        """A turn: reuse what there is, and store the longer history."""
+    def reuse_known(self, data: st.DataObject) -> None:
+        self.look_at(*self.known(data))
+        self.conclude_last(data, None)
+
+    @precondition(lambda self: self.oracle.rows)
+    @rule(reply=TAILS, data=st.data())
+    def converse(self, reply: Tokens, data: st.DataObject) -> None:
+        """A turn: reuse what there is, store the history; others come between; store the reply."""
         place, tokens = self.known(data)
         self.look_at(place, tokens)
         self.conclude_last(data, None)
-        self.insert_at(place, tokens, data)
+        self.insert_at(place, tokens, data, Origin.BOUNDARY)
+        for other in data.draw(st.lists(PLACES, max_size=2), label="others"):
+            self.insert_at(other, data.draw(TOKENS), data)
+        self.insert_at(place, tokens + reply, data, Origin.COMPLETION)
 
     # A lookup may be concluded long after it was made, and after its entries are gone.
 

@@ -44,7 +44,7 @@ def random_workload(server: Samovar, *, requests: int) -> None:
             history.append({"role": "assistant", "content": rng.choice(["yes", "no", "perhaps"])})
 
 
-@pytest.mark.parametrize("family", ["llama", "qwen3_next"])
+@pytest.mark.parametrize("family", ["llama", "lfm2"])
 def test_counters_gauges_statistics_and_spans_agree(tmp_path, tiny_folder, family):
     """inserts − removals = entries in counts and bytes; stats equal metrics; a span for every count."""
     with (

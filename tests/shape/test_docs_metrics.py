@@ -1,3 +1,5 @@
+"""docs/metrics.md and the code say the same."""
+
 import random
 import re
 from collections import defaultdict

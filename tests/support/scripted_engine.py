@@ -17,6 +17,11 @@ from app.snapshots.entry import Bucket, pack
 THINK, ANSWER, CALL, END_OF_TURN = "⟨", "⟩", "⟦", "\x04"
 """Tokens without text: what follows is reasoning, content, a tool call; the turn is over."""
 
+BULK = "█"
+"""A token that stands for a lot of text, to fill buffers with."""
+
+BULK_CHARACTERS = 200_000
+
 UNRENDERABLE = "no template for this"
 
 _KINDS = {THINK: PieceKind.REASONING, ANSWER: PieceKind.CONTENT, CALL: PieceKind.TOOL}
@@ -75,7 +80,7 @@ class CharacterText:
             pieces = self._release()
             self._kind = _KINDS[character]
             return pieces
-        self._held += character
+        self._held += character * (BULK_CHARACTERS if character == BULK else 1)
         for stop in self._stop:
             if stop in self._held:
                 self.stopped = True

@@ -6,7 +6,7 @@ import itertools
 import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import httpx
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
@@ -36,6 +36,7 @@ class Serving:
     client: httpx.AsyncClient
     events: list[Event]
     spans: InMemorySpanExporter
+    sockets: "RawClients"
 
     async def post(self, **body: Any) -> httpx.Response:
         """One chat request; `messages` is a greeting unless given."""
@@ -109,8 +110,9 @@ async def serving(
     async with (
         Listener(app, address, connections=256),
         httpx.AsyncClient(base_url=url, timeout=WAIT_SECONDS) as client,
+        RawClients(url) as sockets,
     ):
-        yield Serving(url, model, engine, sink, requests, client, events, spans)
+        yield Serving(url, model, engine, sink, requests, client, events, spans, sockets)
 
 
 def chat_body(**fields: Any) -> dict[str, Any]:
@@ -124,13 +126,7 @@ class RawClient:
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
         self._writer = writer
-
-    @classmethod
-    async def connect(cls, url: str) -> "RawClient":
-        """Connect to a server's URL."""
-        host, _, port = url.removeprefix("http://").rpartition(":")
-        # A small limit: beyond it asyncio stops reading the socket, as a client does that does not read.
-        return cls(*await asyncio.open_connection(host, int(port), limit=1024))
+        self._unread = b""
 
     async def post(self, **fields: Any) -> None:
         """Send one chat request and read nothing."""
@@ -141,11 +137,17 @@ class RawClient:
 
     async def read_until(self, text: bytes) -> bytes:
         """Everything up to and with `text`."""
-        return await asyncio.wait_for(self._reader.readuntil(text), WAIT_SECONDS)
+        async with asyncio.timeout(WAIT_SECONDS):
+            while text not in self._unread:
+                more = await self._reader.read(4096)
+                assert more, f"the server closed before it sent {text!r}: {self._unread!r}"
+                self._unread += more
+        before, found, self._unread = self._unread.partition(text)
+        return before + found
 
     async def read_to_end(self) -> bytes:
         """Everything until the server closes."""
-        return await asyncio.wait_for(self._reader.read(), WAIT_SECONDS)
+        return self._unread + await asyncio.wait_for(self._reader.read(), WAIT_SECONDS)
 
     async def close(self) -> None:
         """Close the socket as one does who has read everything."""
@@ -157,3 +159,26 @@ class RawClient:
         self._writer.transport.abort()
         with contextlib.suppress(ConnectionError):
             await self._writer.wait_closed()
+
+
+class RawClients:
+    """Connects raw clients to one server, and has all of them gone at the end of the block."""
+
+    def __init__(self, url: str) -> None:
+        host, _, port = url.removeprefix("http://").rpartition(":")
+        self._address = host, int(port)
+        self._clients: list[RawClient] = []
+
+    async def connect(self) -> RawClient:
+        """One more client."""
+        # A small limit: beyond it asyncio stops reading the socket, as a client does that does not read.
+        client = RawClient(*await asyncio.open_connection(*self._address, limit=1024))
+        self._clients.append(client)
+        return client
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_error: object) -> None:
+        for client in self._clients:
+            await client.leave()

@@ -16,7 +16,7 @@ from app.snapshots.store import SnapshotStore
 from app.telemetry.catalogue import Sink
 from app.telemetry.session_hash import SessionHash
 from app.telemetry.spans import EventSpans
-from app.telemetry.tracing import build_tracer_provider, trace_ref
+from app.telemetry.tracing import build_tracer_provider
 from tests.support.clock import ManualClock
 from tests.support.snapshots import BUCKET, Block, limits
 from tests.telemetry.generations import BEGAN
@@ -36,6 +36,7 @@ class SpansRoom:
         self.exporter = InMemorySpanExporter()
         self.clock = ManualClock(CLOCK_START)
         self.slept_nanoseconds = 0
+        self.hashed_sessions = 0
         self.provider = build_tracer_provider(
             service_name="samovar",
             version="1.2.3",
@@ -46,7 +47,7 @@ class SpansRoom:
         self.tally = Tally()
         self.spans_of = EventSpans(
             self.tracer,
-            hash_session=HASH_SESSION,
+            hash_session=self.hash_session,
             clock=self.clock,
             unix_nanoseconds=self.unix_nanoseconds,
         )
@@ -55,15 +56,19 @@ class SpansRoom:
             store_limits or limits(), clock=self.clock, emit=self.bus.publish
         )
 
+    def hash_session(self, session: str) -> str:
+        """As in production, but counted."""
+        self.hashed_sessions += 1
+        return HASH_SESSION(session)
+
     def unix_nanoseconds(self) -> int:
         """The wall clock, which went on while the machine slept."""
         return UNIX_START + round((self.clock() - CLOCK_START) * 1e9) + self.slept_nanoseconds
 
     def request(self) -> TraceRef:
         """The span of a request that is being served; it is not among the finished ones."""
-        ref = trace_ref(self.tracer.start_span("request"))
-        assert ref is not None
-        return ref
+        span = self.tracer.start_span("request").get_span_context()
+        return TraceRef(span.trace_id, span.span_id, span.trace_flags.sampled)
 
     def put(
         self,
@@ -130,3 +135,8 @@ def is_child(span: ReadableSpan, parent: ReadableSpan | TraceRef) -> bool:
         and span.parent.span_id == above.span_id
         and context_of(span).trace_id == above.trace_id
     )
+
+
+def attributes(span: ReadableSpan) -> dict[str, object]:
+    """Attributes under their short names."""
+    return {key.removeprefix("samovar.snapshot."): value for key, value in (span.attributes or {}).items()}

@@ -1,3 +1,5 @@
+"""What events do to histograms and counters."""
+
 import pytest
 
 from app.events import (

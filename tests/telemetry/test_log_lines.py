@@ -1,3 +1,5 @@
+"""What is written about events."""
+
 from typing import Any
 
 import pytest

@@ -1,12 +1,13 @@
+"""Lines of every logger of the process."""
+
 import logging
 from datetime import UTC, datetime, timedelta
 
-import granian.log
 import pytest
 import structlog
 from opentelemetry.trace import format_span_id, format_trace_id, use_span
 
-from app.telemetry.logs import GRANIAN_LOGGING, QUIET_LOGGERS
+from app.telemetry.logs import QUIET_LOGGERS
 from tests.telemetry.log_capture import Written, logging_into
 from tests.telemetry.spans_room import SpansRoom
 
@@ -118,14 +119,3 @@ def test_the_servers_own_chatter_is_kept_out(name):
         logging.getLogger(name).info("chatter")
         logging.getLogger(name).warning("trouble")
     assert [line["event"] for line in written.lines] == ["trouble"]
-
-
-def test_granian_leaves_our_configuration_alone():
-    """After Granian configured its logging as we tell it to, its warnings still are our lines, and once."""
-    with logging_into(Written(), level="debug") as written:
-        granian.log.configure_logging(granian.log.LogLevels.warning, dict(GRANIAN_LOGGING))
-        logging.getLogger("_granian").info("chatter")
-        logging.getLogger("_granian").warning("trouble")
-        logging.getLogger("granian.access").info("GET /")
-        logging.getLogger("theirs").debug("still here")
-    assert [line["event"] for line in written.lines] == ["trouble", "still here"]

@@ -1,3 +1,5 @@
+"""The whole exposition: complete, bounded, and in the format that was asked for."""
+
 import itertools
 import subprocess
 

@@ -1,3 +1,5 @@
+"""What is read at a scrape: the store, its limits, levels, losses."""
+
 import logging
 import math
 import random
@@ -9,7 +11,7 @@ from prometheus_client import CollectorRegistry
 
 from app.events import Miss, Rejection, Removal
 from app.telemetry.catalogue import LAST_STEP, Sink
-from app.telemetry.scrape import ScrapedSeries, level_readings
+from app.telemetry.scrape import ScrapedSeries, level_readings, limits_reading
 from tests.support.snapshots import limits
 from tests.telemetry.metrics_room import Gauges, MetricsRoom, total
 
@@ -52,6 +54,14 @@ def test_the_limits_are_stated_beside_what_they_limit():
     assert room.value("samovar_snapshot_max_entries") == 3
     assert room.value("samovar_snapshot_ttl_seconds") == 7200
     assert MetricsRoom(limits(ttl_seconds=None)).value("samovar_snapshot_ttl_seconds") == math.inf
+
+
+def test_while_the_model_is_loaded_limits_are_zero():
+    """Before there is a store its limits are there already, and say nothing."""
+    registry = CollectorRegistry()
+    registry.register(ScrapedSeries([limits_reading(lambda: None)], drops=()))
+    for name in ("capacity_bytes", "max_entries", "ttl_seconds"):
+        assert registry.get_sample_value(f"samovar_snapshot_{name}") == 0
 
 
 def test_levels_are_read_at_each_scrape():

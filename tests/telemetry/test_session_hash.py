@@ -1,3 +1,5 @@
+"""Sessions outside the process."""
+
 import pytest
 
 from app.telemetry.session_hash import SessionHash

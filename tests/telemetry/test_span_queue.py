@@ -1,3 +1,5 @@
+"""What becomes of spans that cannot be sent."""
+
 import logging
 import threading
 from collections.abc import Sequence
@@ -8,17 +10,17 @@ from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from app.telemetry.span_queue import SpanQueue
-from app.telemetry.tracing import build_tracer_provider, incoming_context, otlp_exporter
+from app.telemetry.tracing import build_tracer_provider, otlp_exporter
 from tests.telemetry.collectors import nobody
 
 NEVER_SECONDS = 3600.0
 
 
-def end_spans(queue: SpanQueue, count: int, headers: dict[str, str] | None = None) -> None:
+def end_spans(queue: SpanQueue, count: int, *, sample_ratio: float = 1.0) -> None:
     """End spans of a provider that sends to `queue`."""
-    traced = build_tracer_provider(service_name="s", version="1", sample_ratio=1.0, processor=queue)
+    traced = build_tracer_provider(service_name="s", version="1", sample_ratio=sample_ratio, processor=queue)
     for n in range(count):
-        traced.get_tracer("test").start_span(f"span {n}", context=incoming_context(headers or {})).end()
+        traced.get_tracer("test").start_span(f"span {n}").end()
 
 
 class Held(SpanExporter):
@@ -97,6 +99,33 @@ def test_what_waits_is_sent_at_the_stop():
     assert queue.dropped() == {"traces": 0}
 
 
+class Endless(SpanExporter):
+    """Does not come back from an export until it is closed."""
+
+    def __init__(self) -> None:
+        self.closed = threading.Event()
+        self.closed_by: list[threading.Thread] = []
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        assert self.closed.wait(60)
+        return SpanExportResult.FAILURE
+
+    def shutdown(self) -> None:
+        self.closed_by.append(threading.current_thread())
+        self.closed.set()
+
+
+def test_an_export_that_does_not_end_is_ended():
+    """At the deadline the exporter is closed, once, by other than the thread that waits for it."""
+    exporter = Endless()
+    queue = SpanQueue(exporter, flush_seconds=0.05)
+    end_spans(queue, 3)
+    queue.shutdown()
+    (closed_by,) = exporter.closed_by
+    assert closed_by is not threading.current_thread()
+    assert queue.dropped() == {"traces": 3}
+
+
 def test_a_span_after_the_stop_is_counted():
     """A late span is lost, and said to be; stopping again changes nothing."""
     exporter = InMemorySpanExporter()
@@ -109,10 +138,10 @@ def test_a_span_after_the_stop_is_counted():
 
 
 def test_an_unsampled_span_is_no_loss():
-    """What its caller did not want recorded is neither sent nor counted."""
+    """What was not to be recorded is neither sent nor counted."""
     exporter = InMemorySpanExporter()
     queue = SpanQueue(exporter)
-    end_spans(queue, 2, {"traceparent": f"00-{7:032x}-{9:016x}-00"})
+    end_spans(queue, 2, sample_ratio=0.0)
     queue.shutdown()
     assert exporter.get_finished_spans() == ()
     assert queue.dropped() == {"traces": 0}

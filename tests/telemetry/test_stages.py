@@ -1,3 +1,5 @@
+"""The stages of a generation."""
+
 import pytest
 
 from app.telemetry.stages import Stage, stages_of

@@ -1,3 +1,5 @@
+"""The histogram that is fed at every step."""
+
 import threading
 
 from prometheus_client import CollectorRegistry

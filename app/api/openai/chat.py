@@ -14,7 +14,7 @@ from litestar.types import ASGIApp, Receive, Scope, Send
 from opentelemetry.trace import Span
 
 from app.api import sse
-from app.api.connection import ClientGoneError, EventWriter, while_connected
+from app.api.connection import ClientGoneError, EventWriter, disconnected, unless
 from app.api.errors import ErrorBody, error_body, failure, unavailable
 from app.api.exchange import Exchange, exchange_of
 from app.api.generation import Generation, running
@@ -102,7 +102,7 @@ class ChatAnswer:
         with chat_span(self._services.tracer, self._model.name) as span:
             prepared = await self._prepare(span)
             try:
-                await while_connected(receive, self._generate(prepared, exchange, send))
+                await self._generate(prepared, exchange, receive, send)
             except ClientGoneError:
                 exchange.outcome = Outcome.CANCELLED
             finally:
@@ -141,7 +141,7 @@ class ChatAnswer:
         )
         return Prepared(job, Reply(model.text_stream(tokenised, stop=stop)), writer)
 
-    async def _generate(self, prepared: Prepared, exchange: Exchange, send: Send) -> None:
+    async def _generate(self, prepared: Prepared, exchange: Exchange, receive: Receive, send: Send) -> None:
         services = self._services
         with running(
             services.engine,
@@ -151,10 +151,12 @@ class ChatAnswer:
             clock=services.clock,
             seconds=services.limits.request_seconds,
         ) as generation:
-            if self._chat.stream:
-                await self._stream(generation, prepared.writer, exchange, send)
-            else:
-                await self._whole(generation, prepared.writer, exchange, send)
+            answer = self._stream if self._chat.stream else self._whole
+            await unless(
+                answer(generation, prepared.writer, exchange, send),
+                disconnected(receive),
+                generation.abandoned(),
+            )
 
     async def _whole(
         self, generation: Generation, writer: CompletionWriter, exchange: Exchange, send: Send

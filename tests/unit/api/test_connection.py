@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from app.api.connection import ClientGoneError, EventWriter, while_connected
+from app.api.connection import ClientGoneError, EventWriter, disconnected, unless
 
 LONG = 10.0
 
@@ -38,7 +38,7 @@ async def test_work_ends_with_its_result() -> None:
         await asyncio.sleep(0)
         return 7
 
-    assert await while_connected(Socket().receive, work()) == 7
+    assert await unless(work(), disconnected(Socket().receive)) == 7
 
 
 async def test_work_ends_with_its_error() -> None:
@@ -48,7 +48,7 @@ async def test_work_ends_with_its_error() -> None:
         raise ValueError
 
     with pytest.raises(ValueError):
-        await while_connected(Socket().receive, work())
+        await unless(work(), disconnected(Socket().receive))
 
 
 async def test_disconnect_cancels_the_work_at_once() -> None:
@@ -64,7 +64,7 @@ async def test_disconnect_cancels_the_work_at_once() -> None:
             cleaned.append(True)
 
     with pytest.raises(ClientGoneError):
-        await asyncio.wait_for(while_connected(socket.receive, work()), LONG)
+        await asyncio.wait_for(unless(work(), disconnected(socket.receive)), LONG)
     assert cleaned == [True]
 
 
@@ -79,7 +79,7 @@ async def test_cancelled_request_cancels_its_work() -> None:
         finally:
             cleaned.append(True)
 
-    request = asyncio.create_task(while_connected(Socket().receive, work()))
+    request = asyncio.create_task(unless(work(), disconnected(Socket().receive)))
     await begun.wait()
     request.cancel()
     with pytest.raises(asyncio.CancelledError):

@@ -2,6 +2,8 @@
 
 import asyncio
 
+import pytest
+
 from app.api.stream import Channel, LoopSink, OpenRequests
 from app.events import FinishReason
 from app.scheduler.job import Delta, Failed, Generated, JobId, Prefilled, Started
@@ -98,6 +100,20 @@ async def test_end_all_is_the_last_word_of_every_open_job() -> None:
         for channel in (one, two):
             assert list(await channel.take(LONG)) == [Failed("shutting down", 503)]
             assert list(await channel.take(SOON)) == []
+
+
+async def test_request_that_says_no_last_word_is_abandoned() -> None:
+    """Some time after a forced end, and only then, nobody waits any longer for the request to finish."""
+    engine = sink()
+    with (
+        engine.open(JOB, on_lag=unexpected) as ended,
+        engine.open(JobId("other"), on_lag=unexpected) as other,
+    ):
+        ended.end(Failed("shutting down", 503))
+        await asyncio.wait_for(ended.abandoned(), LONG)
+
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(other.abandoned(), SOON)
 
 
 async def test_delta_arriving_at_the_timeout_is_not_lost() -> None:
