@@ -4,8 +4,8 @@ import asyncio
 import contextlib
 import errno
 import socket
-from types import TracebackType
-from typing import Self
+from collections.abc import AsyncIterator
+from urllib.parse import urlsplit
 
 from granian.constants import HTTPModes, Interfaces
 from granian.log import LogLevels
@@ -53,78 +53,78 @@ def url_of(address: tuple[str, int]) -> str:
 
 
 class Listener:
-    """Serves an application over HTTP/1.1, and runs its lifespan, from entering the block until leaving it.
+    """A Granian server at work in this event loop. Made by `listening`."""
+
+    def __init__(self, address: tuple[str, int], task: asyncio.Task[None]) -> None:
+        self._url = url_of(address)
+        self._task = task
+
+    async def accepting(self) -> None:
+        """Return once a connection is taken. Granian does not say when it listens.
+
+        Raises:
+            StartError: it ended instead, or took too long.
+        """
+        at = urlsplit(self._url)
+        give_up = asyncio.get_running_loop().time() + START_SECONDS
+        while not self._task.done():
+            with contextlib.suppress(OSError):
+                _, writer = await asyncio.open_connection(at.hostname, at.port)
+                writer.close()
+                await writer.wait_closed()
+                return
+            if asyncio.get_running_loop().time() > give_up:
+                raise StartError(f"Nothing listens on {self._url} after {START_SECONDS:g} seconds.")
+            await asyncio.sleep(_POLL_SECONDS)
+        raise await self.failure()
+
+    async def failure(self) -> StartError:
+        """Why the listener ended by itself; waits for ever if it does not."""
+        await asyncio.wait([self._task])
+        return StartError(
+            f"The listener on {self._url} has ended: {self._task.exception() or 'see the log'}."
+        )
+
+
+@contextlib.asynccontextmanager
+async def listening(app: Litestar, address: tuple[str, int], *, connections: int) -> AsyncIterator[Listener]:
+    """Serve an application over HTTP/1.1, and run its lifespan, for as long as the block lasts.
 
     Args:
         app: the application.
         address: IP address and port.
         connections: most connections at a time, idle ones included.
+
+    Raises:
+        StartError: nothing can listen there.
     """
-
-    def __init__(self, app: Litestar, address: tuple[str, int], *, connections: int) -> None:
-        self._lifespan = app.lifespan()
-        self._address = address
-        self._server = Server(
-            app,
-            address=address[0],
-            port=address[1],
-            # Run by Granian, the lifespan would end badly where a connection cannot be closed in time.
-            interface=Interfaces.ASGINL,
-            # Over HTTP/2, a client that gives up one stream of a connection is noticed late.
-            http=HTTPModes.http1,
-            websockets=False,
-            backlog=BACKLOG,
-            backpressure=connections,
-            # Below that it tells of each client that left, and that embedding it is experimental.
-            log_level=LogLevels.error,
-            # Its own handlers would write past whatever the program has set up.
-            log_dictconfig={"handlers": {}, "loggers": {"_granian": {"propagate": True}}},
-        )
-
-    async def __aenter__(self) -> Self:
-        await self._lifespan.__aenter__()
-        self._task = asyncio.get_running_loop().create_task(self._server.serve())
+    server = Server(
+        app,
+        address=address[0],
+        port=address[1],
+        # The lifespan is ours: Granian would end it badly where a connection cannot be closed in time.
+        interface=Interfaces.ASGINL,
+        # Over HTTP/2, a client that gives up one stream of a connection is noticed late.
+        http=HTTPModes.http1,
+        websockets=False,
+        backlog=BACKLOG,
+        backpressure=connections,
+        # Below that it tells of each client that left, and that embedding it is experimental.
+        log_level=LogLevels.error,
+        # Its own handlers would write past whatever the program has set up.
+        log_dictconfig={"handlers": {}, "loggers": {"_granian": {"propagate": True}}},
+    )
+    async with app.lifespan():
+        task = asyncio.get_running_loop().create_task(server.serve())
         try:
-            async with asyncio.timeout(START_SECONDS):
-                await self._accepting()
-        except TimeoutError as error:
-            await self._stop()
-            raise StartError(
-                f"Nothing listens on {url_of(self._address)} after {START_SECONDS:g} s."
-            ) from error
-        return self
-
-    async def __aexit__(
-        self, _type: type[BaseException] | None, _value: BaseException | None, _trace: TracebackType | None
-    ) -> None:
-        await self._stop()
-
-    async def failure(self) -> StartError:
-        """Why the listener ended by itself; waits for ever if it does not."""
-        await asyncio.wait([self._task])
-        error = self._task.exception()
-        return StartError(
-            f"The HTTP listener on {url_of(self._address)} has ended: {error or 'see the log'}."
-        )
-
-    async def _accepting(self) -> None:
-        """Return once a connection is taken. Granian does not say when it listens."""
-        host = url_of(self._address).removeprefix("http://").rpartition(":")[0].strip("[]")
-        while not self._task.done():
-            with contextlib.suppress(OSError):
-                _, writer = await asyncio.open_connection(host, self._address[1])
-                writer.close()
-                await writer.wait_closed()
-                return
-            await asyncio.sleep(_POLL_SECONDS)
-        raise await self.failure()
-
-    async def _stop(self) -> None:
-        self._server.stop()  # type: ignore[no-untyped-call]
-        await asyncio.wait([self._task], timeout=STOP_SECONDS)
-        # Granian's last callbacks into the loop come after its task has ended, and fail on a closed loop.
-        await asyncio.sleep(0.1)
-        await self._lifespan.__aexit__(None, None, None)
+            listener = Listener(address, task)
+            await listener.accepting()
+            yield listener
+        finally:
+            server.stop()  # type: ignore[no-untyped-call]
+            await asyncio.wait([task], timeout=STOP_SECONDS)
+            # Granian's last callbacks into the loop come after its task has ended, and fail on a closed loop.
+            await asyncio.sleep(0.1)
 
 
 def _refusal(host: str, port: int, error: OSError) -> str:

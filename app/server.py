@@ -13,7 +13,7 @@ from litestar import Litestar
 
 from app.bootstrap import build
 from app.errors import SamovarError
-from app.listener import Listener, reserve_address, url_of
+from app.listener import listening, reserve_address, url_of
 from app.settings.schema import Provenance, Settings
 
 FORCED_EXIT_CODE = 1
@@ -138,7 +138,7 @@ async def _serve(
     signals = _Signals(loop)
     runtime = make(loop)
     try:
-        async with Listener(runtime.app, address, connections=connections) as listener:
+        async with listening(runtime.app, address, connections=connections) as listener:
             runtime.start()
             failures = (runtime.failure, listener.failure)
             if failed := await _first(runtime.ready, signals.first.wait, *failures):

@@ -1,0 +1,1 @@
+"""HTTP: routes, OpenAI's shapes, streams, probes and errors. Knows no MLX and no settings."""

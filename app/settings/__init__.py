@@ -1,0 +1,1 @@
+"""Settings: layers of files, environment and flags become one frozen, typed value."""

@@ -1,0 +1,1 @@
+"""What listens to events: metrics, spans and log lines."""

@@ -46,10 +46,13 @@ MUTANTS = (
             (
                 "store",
                 "            self._held.add(entry, tokens)\n",
-                "            if reason is not None:\n"
-                "                journal.events.append(self._rejected(reason, origin, session, facts.tokens, facts.nbytes))\n"
-                "                return reason\n"
-                "            self._held.add(entry, tokens)\n",
+                """\
+            if reason is not None:
+                rejected = self._rejected(reason, origin, session, facts.tokens, facts.nbytes)
+                journal.events.append(rejected)
+                return reason
+            self._held.add(entry, tokens)
+""",
             ),
         ),
     ),
@@ -59,8 +62,10 @@ MUTANTS = (
             (
                 "store",
                 "                    self._remove(equal, Removal.REPLACED, journal)\n",
-                "                    self._remove(equal, Removal.REPLACED, journal)\n"
-                "                    self._held.nbytes += equal.facts.nbytes\n",
+                """\
+                    self._remove(equal, Removal.REPLACED, journal)
+                    self._held.nbytes += equal.facts.nbytes
+""",
             ),
         ),
     ),
@@ -73,8 +78,7 @@ MUTANTS = (
         (
             (
                 "succession",
-                "old.facts.origin is newcomer.facts.origin or "
-                "newcomer.payload.can_truncate_to(old.facts.tokens)",
+                "old.facts.origin is newcomer.facts.origin or newcomer.payload.can_truncate_to(old.facts.tokens)",
                 "True",
             ),
         ),

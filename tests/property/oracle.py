@@ -196,6 +196,7 @@ class Oracle:
         session: str | None,
         origin: Origin,
         tokens: Tokens,
+        *,
         payload: Payload,
         cause: TraceRef | None,
     ) -> Rejection | None:
@@ -203,7 +204,7 @@ class Oracle:
             session = None
         reason = self._rejection(tokens, payload)
         if reason is not None:
-            self.refuse(reason, origin, session, len(tokens), payload.nbytes, cause)
+            self.refuse(reason, origin, session, tokens=len(tokens), nbytes=payload.nbytes, cause=cause)
             return reason
         now = self.clock()
         self.last_id += 1
@@ -264,6 +265,7 @@ class Oracle:
         reason: Rejection,
         origin: Origin,
         session: str | None,
+        *,
         tokens: int,
         nbytes: int,
         cause: TraceRef | None,

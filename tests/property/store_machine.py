@@ -49,6 +49,7 @@ CAUSES = st.none() | st.builds(
     TraceRef, trace_id=st.integers(1, 3), span_id=st.integers(1, 3), sampled=st.booleans()
 )
 Place = tuple[Bucket, str | None]
+Lookup = tuple[Found[Payload], Answer]
 
 
 class StoreMachine(RuleBasedStateMachine):
@@ -65,7 +66,7 @@ class StoreMachine(RuleBasedStateMachine):
         self.limits = limits
         self.store = self.store_type(self.limits_type(**asdict(limits)), clock=self.clock, emit=self.hear)
         self.oracle = Oracle(limits, self.clock)
-        self.open_lookups: list[tuple[Found[Payload], Answer]] = []
+        self.open_lookups: list[Lookup] = []
         for place, tokens in data.draw(st.lists(st.tuples(PLACES, TOKENS), max_size=4), label="begin with"):
             self.insert_at(place, tokens, data)
 
@@ -101,7 +102,7 @@ class StoreMachine(RuleBasedStateMachine):
             payload=payload,
             cause=cause,
         )
-        assert said == self.oracle.insert(*place, origin, tokens, payload, cause)
+        assert said == self.oracle.insert(*place, origin, tokens, payload=payload, cause=cause)
 
     def look_at(self, place: Place, tokens: Tokens) -> None:
         found = self.store.find(bucket=place[0], session=place[1], tokens=pack(tokens))
@@ -183,7 +184,7 @@ class StoreMachine(RuleBasedStateMachine):
             self.store.refuse(
                 refused, origin=Origin.COMPLETION, session="ann", tokens=7, nbytes=9, cause=cause
             )
-            self.oracle.refuse(refused, Origin.COMPLETION, "ann", 7, 9, cause)
+            self.oracle.refuse(refused, Origin.COMPLETION, "ann", tokens=7, nbytes=9, cause=cause)
 
     @rule(seconds=st.sampled_from([1.0, 1.0, 3.0, 4.0]))
     def let_time_pass(self, seconds: float) -> None:

@@ -1,4 +1,4 @@
-"""The store's machine is worth its time: it finds every one of these mistakes, and none where there is none."""
+"""The store's machine is worth its time: it finds each of these mistakes, and none where there is none."""
 
 import importlib
 import sys

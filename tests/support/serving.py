@@ -18,7 +18,7 @@ from app.api.services import Limits, Services
 from app.api.stream import LoopSink, OpenRequests
 from app.clock import monotonic
 from app.events import Event, RequestEnded
-from app.listener import Listener, reserve_address, url_of
+from app.listener import listening, reserve_address, url_of
 from tests.support.scripted_engine import WAIT_SECONDS, CharacterModel, ScriptedEngine
 
 MAX_REQUEST_BYTES = 64 * 1024
@@ -108,7 +108,7 @@ async def serving(
     address = reserve_address("127.0.0.1", 0)
     url = url_of(address)
     async with (
-        Listener(app, address, connections=256),
+        listening(app, address, connections=256),
         httpx.AsyncClient(base_url=url, timeout=WAIT_SECONDS) as client,
         RawClients(url) as sockets,
     ):

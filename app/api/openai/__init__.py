@@ -1,0 +1,1 @@
+"""OpenAI's protocol: what clients send and what they get."""

@@ -1,6 +1,7 @@
 """Limits are checked when they are made, and answer for themselves."""
 
 import math
+from typing import Any
 
 import pytest
 
@@ -25,7 +26,7 @@ from tests.support.snapshots import limits
 )
 def test_a_limit_that_would_keep_nothing_is_refused(field: str, value: float) -> None:
     """A limit out of its range names its field, its value and the way to switch the store off."""
-    values = {"capacity_bytes": 1, "max_entries": 1, "ttl_seconds": None, "min_prefix_tokens": 1}
+    values: dict[str, Any] = {"capacity_bytes": 1, "max_entries": 1, "ttl_seconds": 1, "min_prefix_tokens": 1}
 
     with pytest.raises(ConfigurationError) as refusal:
         Limits(**{**values, field: value})

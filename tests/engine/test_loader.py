@@ -1,0 +1,135 @@
+"""Finding and loading models: what is wrong becomes one sentence."""
+
+import json
+
+import mlx.core as mx
+import pytest
+
+from app.engine.decoder import BatchDecoder, BatchLimits
+from app.engine.loader import ModelSource, context_length, load_model
+from app.engine.memory import (
+    default_capacity_bytes,
+    default_max_arrays,
+    device_memory,
+    memory_limit_bytes,
+)
+from app.engine.warmup import warm_up
+from app.errors import ModelError
+from tests.engine.conftest import no_progress
+from tests.support.tiny import CONTEXT_LENGTH, make_tiny_model
+
+
+def load(tmp_path, **source):
+    return load_model(ModelSource(**source), cache_folder=tmp_path, progress=no_progress)
+
+
+def test_a_loaded_model_knows_its_name_family_and_caches(tiny):
+    """What the rest of the program asks of a model."""
+    dense, hybrid = tiny("llama"), tiny("qwen3_next")
+
+    assert (dense.name, dense.family, dense.context_length) == ("llama", "llama", CONTEXT_LENGTH)
+    assert (dense.cache_kinds, dense.truncatable) == (("KVCache",), True)
+    assert (hybrid.cache_kinds, hybrid.truncatable) == (("ArraysCache", "KVCache"), False)
+    assert dense.cache_signature != hybrid.cache_signature
+
+
+def test_an_alias_is_the_name_and_the_models_own_names_still_work(tmp_path):
+    """Clients may use either."""
+    folder = make_tiny_model(tmp_path / "raw", "llama")
+
+    model = load(tmp_path, path=str(folder), alias="house-model", context_length=512)
+
+    assert (model.name, model.context_length) == ("house-model", 512)
+    assert set(model.aliases) == {"raw", str(folder)}
+
+
+def test_a_chat_template_of_ones_own_replaces_the_models(tmp_path):
+    """From a Jinja file, or from a tokenizer_config.json."""
+    folder = make_tiny_model(tmp_path / "m", "llama")
+    (tmp_path / "own.jinja").write_text("OWN {{ messages[0]['content'] }}")
+    (tmp_path / "own.json").write_text(json.dumps({"chat_template": "JSON {{ messages[0]['content'] }}"}))
+
+    for file, start in (("own.jinja", "OWN hi"), ("own.json", "JSON hi")):
+        model = load(tmp_path, path=str(folder), chat_template=str(tmp_path / file))
+        messages = [{"role": "user", "content": "hi"}]
+        assert model.tokenizer.apply_chat_template(messages, tokenize=False) == start
+
+
+@pytest.mark.parametrize(
+    ("source", "complaint"),
+    [
+        ({"path": "/no/such/folder"}, "does not exist"),
+        ({"path": "not a repo!"}, "neither a model folder nor a repository name"),
+        ({"path": "{empty}"}, "no config.json"),
+        ({"path": "{model}", "adapter_path": "/no/adapter"}, "adapter folder /no/adapter does not exist"),
+        ({"path": "{model}", "chat_template": "/no/template"}, "cannot be read"),
+        ({"path": "{model}", "chat_template": "{model}/config.json"}, "without a chat_template"),
+        ({"path": "{strange}"}, "cannot be loaded: Model type never_heard_of not supported"),
+        ({"path": "{damaged}"}, "cannot be loaded"),
+    ],
+)
+def test_what_cannot_be_loaded_is_one_sentence(tmp_path, source, complaint):
+    """Which model, and what is wrong with it."""
+    folders = {name: tmp_path / name for name in ("empty", "model", "strange", "damaged")}
+    folders["empty"].mkdir()
+    for name in ("model", "strange", "damaged"):
+        make_tiny_model(folders[name], "llama")
+    (folders["strange"] / "config.json").write_text(json.dumps({"model_type": "never_heard_of"}))
+    (folders["damaged"] / "model.safetensors").write_bytes(b"not weights")
+
+    with pytest.raises(ModelError) as refusal:
+        load(tmp_path, **{key: value.format(**folders) for key, value in source.items()})
+
+    assert complaint in str(refusal.value)
+    assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("config", "length"),
+    [
+        ({"max_position_embeddings": 4096}, 4096),
+        ({"text_config": {"max_position_embeddings": 1024}}, 1024),
+        ({"n_positions": 77}, 77),
+        ({}, 8192),
+    ],
+)
+def test_the_context_length_is_what_the_config_promises(config, length):
+    """At top level or in the text part; a round number where nothing is said."""
+    assert context_length(config) == length
+
+
+def test_the_first_reply_proves_the_model_and_leaves_nothing(tiny):
+    """Warm-up runs the real decoder and cleans up behind itself."""
+    model = tiny("llama")
+    limits = BatchLimits(max_running=2, prefill_batch=2, prefill_step_tokens=16)
+    decoder = BatchDecoder(model.network, end_tokens=model.tokenizer.eos_token_ids, limits=limits)
+    told = []
+
+    warm_up(decoder, model, progress=lambda *what: told.append(what))
+
+    assert told == [("warming up", 0, 1), ("warming up", 1, 1)]
+    assert decoder._rows == {}
+
+
+def test_a_model_that_cannot_speak_is_found_at_the_start(tiny):
+    """Not by the first client."""
+    model = tiny("llama")
+
+    class Mute:
+        def admit(self, *_args, **_options):
+            raise RuntimeError("shapes do not match")
+
+    with pytest.raises(ModelError, match="was loaded but cannot generate: shapes do not match"):
+        warm_up(Mute(), model, progress=no_progress)
+
+
+def test_the_devices_memory_is_told_in_bytes_by_kind():
+    """What is in use shows up, and the limit is that of a real machine."""
+    before = device_memory()["active"]
+    held = mx.zeros((1024, 1024), dtype=mx.float32)
+    mx.eval(held)
+
+    assert device_memory()["active"] - before >= held.nbytes
+    assert memory_limit_bytes() > 2**30
+    assert 0 < default_capacity_bytes() < memory_limit_bytes() // 4
+    assert default_max_arrays() is None or default_max_arrays() > 0
