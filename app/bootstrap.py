@@ -1,4 +1,4 @@
-"""The parts list: settings → telemetry → store → scheduler → engine → application. It decides nothing else."""
+"""The parts list: settings → telemetry → scheduler → engine → application. It decides nothing else."""
 
 import asyncio
 import importlib.metadata

@@ -81,9 +81,9 @@ class Listener:
     async def failure(self) -> StartError:
         """Why the listener ended by itself; waits for ever if it does not."""
         await asyncio.wait([self._task])
-        return StartError(
-            f"The listener on {self._url} has ended: {self._task.exception() or 'see the log'}."
-        )
+        # Granian's errors bring their stack along, after the line that says what was wrong.
+        reason = str(self._task.exception() or "see the log").partition("\n")[0]
+        return StartError(f"The listener on {self._url} has ended: {reason}.")
 
 
 @contextlib.asynccontextmanager
@@ -114,17 +114,20 @@ async def listening(app: Litestar, address: tuple[str, int], *, connections: int
         # Its own handlers would write past whatever the program has set up.
         log_dictconfig={"handlers": {}, "loggers": {"_granian": {"propagate": True}}},
     )
-    async with app.lifespan():
-        task = asyncio.get_running_loop().create_task(server.serve())
-        try:
-            listener = Listener(address, task)
-            await listener.accepting()
-            yield listener
-        finally:
-            server.stop()  # type: ignore[no-untyped-call]
-            await asyncio.wait([task], timeout=STOP_SECONDS)
-            # Granian's last callbacks into the loop come after its task has ended, and fail on a closed loop.
-            await asyncio.sleep(0.1)
+    lifespan = app.lifespan()
+    await lifespan.__aenter__()
+    task = asyncio.get_running_loop().create_task(server.serve())
+    try:
+        listener = Listener(address, task)
+        await listener.accepting()
+        yield listener
+    finally:
+        server.stop()  # type: ignore[no-untyped-call]
+        await asyncio.wait([task], timeout=STOP_SECONDS)
+        # Granian's last callbacks into the loop come after its task has ended, and fail on a closed loop.
+        await asyncio.sleep(0.1)
+        # Not by `async with`: an error that passes through Litestar's lifespan comes out as a group of one.
+        await lifespan.__aexit__(None, None, None)
 
 
 def _refusal(host: str, port: int, error: OSError) -> str:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from typing import Any, Protocol
 
 from litestar import Litestar
 
@@ -9,15 +10,29 @@ from app.api import ports
 from app.api.errors import unavailable
 from app.api.stream import LoopSink, OpenRequests
 from app.errors import RequestError, SamovarError
-from app.loading import EngineRoom
 from app.scheduler.admission import Admission, Ending
 from app.scheduler.job import Job, JobId
 from app.scheduler.worker import Phase, Worker
+from app.snapshots.store import SnapshotStore
 
 ENGINE_END_SECONDS = 30.0
 """How long the engine thread may take to end its step and release the device."""
 
 _RETRY_WHILE_DRAINING_SECONDS = 10
+
+
+class Loaded(Protocol):
+    """What the engine thread has made so far."""
+
+    @property
+    def model(self) -> ports.ChatModel | None:
+        """None until it is loaded."""
+        ...
+
+    @property
+    def store(self) -> SnapshotStore[Any] | None:
+        """None until the model is loaded: its limits follow from the model."""
+        ...
 
 
 class ServingEngine:
@@ -30,9 +45,7 @@ class ServingEngine:
         stall_seconds: how long pending work may wait for a step's end before the engine counts as stalled.
     """
 
-    def __init__(
-        self, admission: Admission, worker: Worker, loaded: EngineRoom, *, stall_seconds: float
-    ) -> None:
+    def __init__(self, admission: Admission, worker: Worker, loaded: Loaded, *, stall_seconds: float) -> None:
         self._admission = admission
         self._worker = worker
         self._loaded = loaded

@@ -10,7 +10,7 @@ _CAPACITY_SHARE = 4
 
 
 def device_memory() -> Mapping[str, int]:
-    """Bytes by kind: `active` in live arrays, `cache` kept for new ones, `peak` of active, the device's `limit`."""
+    """Bytes by kind: `active` in live arrays, `cache` for new ones, `peak` of active, and the `limit`."""
     return {
         "active": mx.get_active_memory(),
         "cache": mx.get_cache_memory(),

@@ -1,7 +1,7 @@
 """Tiny models, made once a session, and a decoder over each."""
 
 from collections.abc import Callable
-from pathlib import Path
+from pathlib import Path  # noqa: TC003 - pytest reads annotations of fixtures
 
 import pytest
 

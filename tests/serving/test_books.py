@@ -22,7 +22,7 @@ def ask(server: Samovar, messages, **options):
 def random_workload(server: Samovar, *, requests: int) -> None:
     """Conversations that grow, fork, replay, opt out, send nonsense; resets in between."""
     rng = random.Random(SEED)
-    histories = {name: [] for name in ("ada", "bob", "cyd", "dan", "eve")}
+    histories: dict[str, list[dict[str, str]]] = {name: [] for name in ("ada", "bob", "cyd", "dan", "eve")}
     for number in range(requests):
         name = rng.choice(list(histories))
         history = histories[name]
@@ -46,7 +46,7 @@ def random_workload(server: Samovar, *, requests: int) -> None:
 
 @pytest.mark.parametrize("family", ["llama", "lfm2"])
 def test_counters_gauges_statistics_and_spans_agree(tmp_path, tiny_folder, family):
-    """inserts − removals = entries in counts and bytes; stats equal metrics; a span for every count."""
+    """inserts - removals = entries in counts and bytes; stats equal metrics; a span for every count."""
     with (
         OtlpReceiver() as collector,
         samovar(

@@ -1,5 +1,8 @@
 """Whole conversations over HTTP, with the official client, against real server processes."""
 
+from itertools import pairwise
+from typing import Any
+
 import httpx
 import pytest
 
@@ -24,7 +27,7 @@ def test_a_four_turn_conversation_is_warm_from_the_second_turn_on(tmp_path):
 
     cached = [tokens for _, tokens, _ in warm]
     assert cached[0] == 0
-    assert all(earlier < later for earlier, later in zip(cached, cached[1:], strict=False)), cached
+    assert all(earlier < later for earlier, later in pairwise(cached)), cached
     assert [reply for reply, _, _ in warm] == [reply for reply, _, _ in cold]
     assert "Paris" in warm[0][0]
     assert [tokens for _, tokens, _ in cold] == [0, 0, 0, 0]
@@ -33,9 +36,9 @@ def test_a_four_turn_conversation_is_warm_from_the_second_turn_on(tmp_path):
 
 
 def interleaved(server):
-    """Two conversations of four turns in turn; after each: tokens reused and entries held, then all numbers."""
+    """Two conversations of four turns, interleaved: tokens reused and entries after each, and the books."""
     client = server.client()
-    histories = {"anna": [], "bert": []}
+    histories: dict[str, list[Any]] = {"anna": [], "bert": []}
     later_turns_cached, entries = [], []
     for name in ("anna", "bert", "anna", "anna", "bert", "bert", "anna", "bert"):
         messages = histories[name]

@@ -6,18 +6,27 @@ from dataclasses import dataclass, field
 
 from app.engine.decoder import BatchDecoder
 from app.engine.payload import SealedState
-from app.scheduler.job import Generated, Job, JobId, Prefilled
+from app.scheduler.job import Generated, Job, JobId, Prefilled, TokenLogprob
 from app.scheduler.ports import Sealed
 
 
 @dataclass
 class Ran:
-    """What a job did: its tokens, its prefill progress, and its state at each segment's end and at its own."""
+    """What a job did: its tokens, its prefill progress, its state at each segment's end and at its own."""
 
     generated: list[Generated] = field(default_factory=list)
     prefilled: list[Prefilled] = field(default_factory=list)
     at_stops: list[Sealed[SealedState]] = field(default_factory=list)
-    at_end: Sealed[SealedState] | None = None
+    ended_at: Sealed[SealedState] | None = None
+
+    @property
+    def at_end(self) -> Sealed[SealedState]:
+        assert self.ended_at is not None, "the job has not ended"
+        return self.ended_at
+
+    @property
+    def logprobs(self) -> list[TokenLogprob]:
+        return [each.logprob for each in self.generated if each.logprob is not None]
 
     @property
     def tokens(self) -> list[int]:
@@ -49,7 +58,7 @@ def run_all(
         for job_id, generated in output.generated:
             ran[job_id].generated.append(generated)
             if generated.finish is not None:
-                ran[job_id].at_end = decoder.seal(job_id)
+                ran[job_id].ended_at = decoder.seal(job_id)
                 decoder.release(job_id)
                 left.discard(job_id)
     return ran

@@ -1,4 +1,4 @@
-"""A decoder in pure Python whose state is a hash chain of its tokens: any wrong restore changes every reply."""
+"""A decoder in pure Python whose state is a hash chain of its tokens: a wrong restore changes every reply."""
 
 import hashlib
 from collections.abc import Collection, Sequence

@@ -13,7 +13,7 @@ BUCKET = Bucket(model="tiny", cache_signature="chain")
 def make_job(
     tokens: Sequence[int],
     *,
-    id: str = "job",
+    id: str = "job",  # noqa: A002 - it is the job's id
     boundary: int | None = None,
     session: str = "session",
     max_tokens: int = 4,

@@ -94,11 +94,13 @@ class ServingRoom:
 
     def last_words(self, job: Job) -> list[FinishReason | str]:
         """Everything that ends a job, as told to its client."""
-        return [
-            delta.message if isinstance(delta, Failed) else delta.finish
-            for delta in self.deltas[job.id]
-            if isinstance(delta, Failed) or (isinstance(delta, Generated) and delta.finish)
-        ]
+        words: list[FinishReason | str] = []
+        for delta in self.deltas[job.id]:
+            if isinstance(delta, Failed):
+                words.append(delta.message)
+            elif isinstance(delta, Generated) and delta.finish is not None:
+                words.append(delta.finish)
+        return words
 
     def ended(self) -> dict[JobId, FinishReason]:
         """How each job ended, as told to the operator."""

@@ -78,7 +78,7 @@ def grpc_collector() -> Iterator[Received]:
             return ExportTraceServiceResponse()
 
     server = grpc.server(ThreadPoolExecutor(max_workers=1))
-    add_TraceServiceServicer_to_server(Service(), server)  # type: ignore[no-untyped-call]
+    add_TraceServiceServicer_to_server(Service(), server)
     received = Received(f"http://127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}")
     server.start()
     try:

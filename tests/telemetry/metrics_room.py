@@ -62,7 +62,7 @@ def parse(text: str) -> list[Metric]:
 
 def parse_openmetrics(text: str) -> list[Metric]:
     """The families of an OpenMetrics exposition, exemplars included."""
-    return list(openmetrics.text_string_to_metric_families(text))  # type: ignore[no-untyped-call]
+    return list(openmetrics.text_string_to_metric_families(text))
 
 
 class MetricsRoom:

@@ -1,16 +1,17 @@
 """The fan-out of events: no listener can hurt another or the one who publishes."""
 
 import logging
+from typing import Any
 
 from app.bus import Bus, discard
-from app.events import EngineRebuilt
+from app.events import EngineRebuilt, Event
 
 EVENT = EngineRebuilt("RuntimeError", 1)
 
 
 def test_every_listener_hears_every_event_in_order():
     """Listeners are called in the order they were given."""
-    heard = []
+    heard: list[tuple[str, Event]] = []
     bus = Bus(
         [("a", lambda event: heard.append(("a", event))), ("b", lambda event: heard.append(("b", event)))]
     )
@@ -22,7 +23,7 @@ def test_every_listener_hears_every_event_in_order():
 
 def test_a_listener_that_raises_is_counted_logged_once_and_stops_nobody(caplog):
     """The others still hear, the publisher never learns of it, and the log is not flooded."""
-    heard = []
+    heard: list[Any] = []
 
     def broken(_event):
         raise ValueError("on purpose")

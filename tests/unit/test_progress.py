@@ -2,9 +2,15 @@
 
 import io
 
+import pytest
 from structlog.testing import capture_logs
 
 from app.progress import ProgressBar
+
+
+def fail_while_loading(progress):
+    progress("loading", 0, 1)
+    raise ValueError("on purpose")
 
 
 class Terminal(io.StringIO):
@@ -46,11 +52,9 @@ def test_on_a_terminal_a_bar_names_the_job():
 def test_a_job_that_fails_takes_its_bar_with_it():
     """The error's own line is the last thing on the screen."""
     stream = Terminal()
-    try:
-        with ProgressBar(stream) as progress:
-            progress("loading", 0, 1)
-            raise ValueError("on purpose")
-    except ValueError:
-        pass
+    progress = ProgressBar(stream)
+
+    with pytest.raises(ValueError, match="on purpose"), progress:
+        fail_while_loading(progress)
 
     assert progress._bar is None

@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from typing import cast
 
 import pytest
 
@@ -20,7 +21,7 @@ class Loaded:
     """What the engine thread has made."""
 
     def __init__(self, room):
-        self.model = object()
+        self.model = cast("ports.ChatModel", object())
         self.store = room.store
 
 

@@ -290,6 +290,8 @@ def test_the_times_of_a_generation_are_those_of_its_stages():
     room.run(job)
 
     (end,) = (event for event in room.events if isinstance(event, GenerationEnded))
+    assert end.started is not None
+    assert end.first_token is not None
     assert (end.started - end.queued, end.first_token - end.started, end.ended - end.first_token) == (1, 3, 2)
     assert (end.prompt_tokens, end.cached_tokens, end.generated_tokens) == (30, 0, 3)
 

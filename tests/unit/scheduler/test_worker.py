@@ -21,7 +21,7 @@ class Theatre:
         self.room = room
         self.wake = threading.Event()
         self.reached = {phase: threading.Event() for phase in Phase}
-        self.threads = []
+        self.threads: list[str] = []
 
         def build():
             self.threads.append(threading.current_thread().name)
@@ -155,9 +155,13 @@ def test_a_stall_is_pending_work_without_a_step():
 
 def test_an_idle_engine_sweeps_without_being_asked():
     """Expired entries go on the idle tick."""
-    theatre = Theatre(ServingRoom())
     swept = threading.Event()
-    theatre.room.decoder.idle = swept.set
+
+    class Tidy(HashChainDecoder):
+        def idle(self):
+            swept.set()
+
+    theatre = Theatre(ServingRoom(Tidy()))
 
     theatre.worker.start()
 
