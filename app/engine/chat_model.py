@@ -35,14 +35,13 @@ class ServedChatModel:
             model=loaded.name,
             cache_signature=loaded.cache_signature,
             adapter=loaded.adapter,
-            context_length=loaded.context_length,
         )
 
     def prepare(self, chat: ChatPrompt, *, session: str, tenant: str) -> PreparedPrompt:  # noqa: ARG002
         """Render the template, tokenise, and find the boundary. The session does not change the prompt.
 
         Raises:
-            RequestError: the template refuses the messages, or they are longer than the context.
+            RequestError: the template refuses the messages.
         """
         prompt = self._prompts.prepare(chat, tenant=tenant)
         if prompt.capture_declined:

@@ -22,33 +22,22 @@ class PromptRenderer:
         model: the name states are kept under.
         cache_signature: of the model's caches; see `payload.cache_signature`.
         adapter: identifies the adapter in use, empty for none.
-        context_length: the most tokens a prompt and its reply may have together.
     """
 
-    def __init__(
-        self, tokenizer: Any, *, model: str, cache_signature: str, adapter: str, context_length: int
-    ) -> None:
+    def __init__(self, tokenizer: Any, *, model: str, cache_signature: str, adapter: str) -> None:
         self._tokenizer = tokenizer
         self._model = model
         self._cache_signature = cache_signature
         self._adapter = adapter
-        self._context_length = context_length
 
     def prepare(self, chat: ChatPrompt, *, tenant: str) -> PreparedPrompt:
         """Render and tokenise a conversation, and find where its history ends.
 
         Raises:
-            RequestError: the template refuses it, or it is longer than the context.
+            RequestError: the template refuses it.
         """
         text = self._render(chat, generation_prompt=True)
         tokens = self._encode(text)
-        if len(tokens) >= self._context_length:
-            raise RequestError(
-                f"the messages have {len(tokens)} tokens, and this model's context is "
-                f"{self._context_length} tokens, reply included",
-                param="messages",
-                code="context_length_exceeded",
-            )
         boundary, declined = self._boundary(chat, text, tokens)
         return PreparedPrompt(
             tokens=tuple(tokens),

@@ -101,16 +101,6 @@ def test_tools_and_template_settings_and_tenants_are_different_buckets(model):
     assert len({plain, *others}) == 4
 
 
-def test_a_prompt_longer_than_the_context_is_refused_with_both_numbers(model):
-    """One clear error, before anything is queued."""
-    with pytest.raises(RequestError) as refusal:
-        prepare(model, chat({"role": "user", "content": "x" * CONTEXT_LENGTH}))
-
-    assert refusal.value.code == "context_length_exceeded"
-    assert refusal.value.param == "messages"
-    assert str(CONTEXT_LENGTH) in refusal.value.message
-
-
 def test_messages_a_template_cannot_render_are_the_clients_error(model):
     """A template's own complaint reaches the client as a 400."""
     model._tokenizer.chat_template = "{{ raise_exception('roles must alternate') }}"

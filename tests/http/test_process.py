@@ -60,6 +60,13 @@ class Process:
         await client.read_until(b'"role":"assistant"')
         return client
 
+    async def until_written(self, line: str) -> None:
+        """Read its standard output up to a line."""
+        assert self.process.stdout is not None
+        async with asyncio.timeout(WAIT_SECONDS):
+            while (await self.process.stdout.readline()).decode() != f"{line}\n":
+                pass
+
     def signal(self, number: signal.Signals) -> None:
         """Send a signal."""
         self.process.send_signal(number)
@@ -213,6 +220,19 @@ async def test_second_signal_does_not_wait() -> None:
         code, out, err = await server.end()
         assert (code, err) == (1, "")
         assert out.endswith("closed\n")
+
+
+async def test_third_signal_ends_even_a_server_that_hangs() -> None:
+    """Whatever hangs at the end, a third signal is the last: exit code 1 at once."""
+    async with started("--hanging") as server:
+        await server.until("/readyz", 200)
+        server.signal(signal.SIGTERM)
+        await server.until_written("closed")
+        server.signal(signal.SIGTERM)
+        server.signal(signal.SIGINT)
+
+        code, _, err = await server.end()
+        assert (code, err) == (1, "")
 
 
 async def test_client_that_does_not_read_does_not_hold_up_the_end() -> None:

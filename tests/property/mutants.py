@@ -78,8 +78,8 @@ MUTANTS = (
         (
             (
                 "succession",
-                "old.facts.origin is newcomer.facts.origin or newcomer.payload.can_truncate_to(old.facts.tokens)",
-                "True",
+                "old.facts.origin is newcomer.facts.origin or ",
+                "True or ",
             ),
         ),
     ),

@@ -89,16 +89,18 @@ class ScriptedRuntime:
     Args:
         loop: the server's.
         loading: whether to wait for SIGUSR1; otherwise it is ready at once.
+        hanging: whether `close` never returns.
     """
 
     model_name = "scripted"
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, *, loading: bool) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, *, loading: bool, hanging: bool) -> None:
         self._sink = LoopSink(loop)
         self._requests = OpenRequests()
         self._engine = PacedEngine(self._sink, None if loading else CharacterModel())
         self._ready, self._failed = asyncio.Event(), asyncio.Event()
         self._loading = loading
+        self._hanging = hanging
         ids = itertools.count()
         self.app = create_app(
             Services(
@@ -151,12 +153,15 @@ class ScriptedRuntime:
             await asyncio.to_thread(self._engine.thread.join)
         sys.stdout.write("closed\n")
         sys.stdout.flush()
+        if self._hanging:
+            await asyncio.Event().wait()
 
 
 def main() -> int:
     """Serve until a signal; a SamovarError is one sentence and exit code 1, as the command does it."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--loading", action="store_true")
+    parser.add_argument("--hanging", action="store_true")
     parser.add_argument("--drain-seconds", type=float, default=30.0)
     asked = parser.parse_args()
     address = reserve_address("127.0.0.1", 0)
@@ -164,7 +169,7 @@ def main() -> int:
     sys.stdout.flush()
     try:
         return run(
-            lambda loop: ScriptedRuntime(loop, loading=asked.loading),
+            lambda loop: ScriptedRuntime(loop, loading=asked.loading, hanging=asked.hanging),
             address=address,
             connections=256,
             drain_seconds=asked.drain_seconds,
