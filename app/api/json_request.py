@@ -1,13 +1,20 @@
 """Decodes a JSON body straight into the route's type, strictly. Knows no route."""
 
+import asyncio
+import contextlib
 import re
 from functools import lru_cache
 from typing import Any
 
 import msgspec
 from litestar import Request
+from litestar.exceptions.http_exceptions import RequestEntityTooLarge
 
 from app.errors import RequestError
+
+LINGER_BYTES = 64 * 1024**2
+LINGER_SECONDS = 5.0
+"""How much of a body that is refused for its size is still read, so that the client can read why."""
 
 _WHERE = re.compile(r"^(?P<what>.*?)(?: - at `\$\.?(?P<path>[^`]*)`)?$", re.DOTALL)
 _FIELD = re.compile(r"field `(?P<field>[^`]+)`")
@@ -24,8 +31,13 @@ class JsonRequest(Request[Any, Any, Any]):
 
         Raises:
             RequestError: 400; the route needs one, and there is none.
+            RequestEntityTooLarge: it is longer than the application allows.
         """
-        body = await super().body()
+        try:
+            body = await super().body()
+        except RequestEntityTooLarge:
+            await self._discard_rest()
+            raise
         # Litestar would take it for a body that was left out on purpose, and name our parameter in its error.
         if not body and self.route_handler.parsed_data_field is not None:
             raise RequestError("The request has no body; it needs a JSON object.", code="invalid_json")
@@ -45,6 +57,17 @@ class JsonRequest(Request[Any, Any, Any]):
             raise _wrong_type(str(error)) from error
         except msgspec.DecodeError as error:
             raise RequestError(f"The body is not valid JSON: {error}.", code="invalid_json") from error
+
+    async def _discard_rest(self) -> None:
+        """Read on for a while: a connection closed on a client that still sends loses the answer."""
+        left = LINGER_BYTES
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(LINGER_SECONDS):
+                while left > 0:
+                    message = await self.receive()
+                    if message["type"] != "http.request" or not message["more_body"]:
+                        return
+                    left -= len(message["body"])
 
 
 @lru_cache

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -116,6 +117,19 @@ async def test_body_that_is_too_large_is_refused() -> None:
         assert fits.status_code == 400
         events = await served.ended(2)
         assert {event.outcome for event in events} == {Outcome.INVALID}
+
+
+async def test_client_that_still_sends_gets_to_read_the_refusal() -> None:
+    """A body many times too large, of known or unknown length, is read on until its client has the answer."""
+
+    async def chunks() -> AsyncIterator[bytes]:
+        for _ in range(64):
+            yield b"x" * MAX_REQUEST_BYTES
+
+    async with serving() as served:
+        for content in (b"x" * (64 * MAX_REQUEST_BYTES), chunks()):
+            response = await served.client.post(CHAT, content=content)
+            assert response.status_code == 413
 
 
 @pytest.mark.parametrize("path", ["/nothing", "/v1/nothing", "/v1", "/v1/chat"])

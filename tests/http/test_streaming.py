@@ -8,6 +8,7 @@ import pytest
 from openai import APIError, AsyncOpenAI
 
 from app.events import FinishReason, Miss, Outcome
+from tests.support.clock import ManualClock
 from tests.support.scripted_engine import ANSWER, END_OF_TURN, THINK
 from tests.support.serving import Serving, serving
 
@@ -176,18 +177,32 @@ async def test_official_client_raises_a_broken_streams_error() -> None:
             [chunk async for chunk in stream]
 
 
-@pytest.mark.parametrize("stream", [False, True])
-async def test_request_that_takes_too_long_is_ended(stream: bool) -> None:
-    """Past `request_seconds` the job is cancelled; a whole reply is a 504, a begun stream an error event."""
-    async with serving(request_seconds=0.2, keepalive_seconds=0.05) as served:
-        asking = asyncio.create_task(served.post(stream=stream))
+async def test_whole_reply_that_takes_too_long_is_a_504() -> None:
+    """Past `request_seconds` the job is cancelled and the client told how long it was allowed."""
+    async with serving(request_seconds=0.2) as served:
+        asking = asyncio.create_task(served.post())
         job = await served.engine.next_job()
-        await served.engine.start(job)
         response = await asking
 
         assert job.id in served.engine.cancelled
-        error = (events(response.text)[-1] if stream else response.json())["error"]
-        assert "0.2 seconds" in error["message"]
-        assert response.status_code == (200 if stream else 504)
+        assert response.status_code == 504
+        assert "0.2 seconds" in response.json()["error"]["message"]
         (event,) = await served.ended()
         assert event.outcome is Outcome.FAILED
+
+
+async def test_stream_that_takes_too_long_ends_with_an_error() -> None:
+    """Past `request_seconds` a stream that has begun is cancelled and says so in its last event."""
+    clock = ManualClock()
+    async with serving(request_seconds=60, keepalive_seconds=0.05, clock=clock) as served:
+        client = await served.sockets.connect()
+        await client.post(stream=True)
+        job = await served.engine.next_job()
+        await served.engine.start(job)
+        await client.read_until(b'"role":"assistant"')
+        clock.advance(60)
+
+        assert b"60 seconds" in await client.read_until(b"0\r\n\r\n")
+        await served.engine.until_cancelled(job)
+        (event,) = await served.ended()
+        assert (event.outcome, event.status) == (Outcome.FAILED, 200)

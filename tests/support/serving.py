@@ -16,7 +16,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from app.api.application import create_app
 from app.api.services import Limits, Services
 from app.api.stream import LoopSink, OpenRequests
-from app.clock import monotonic
+from app.clock import Clock, monotonic
 from app.events import Event, RequestEnded
 from app.listener import listening, reserve_address, url_of
 from tests.support.scripted_engine import WAIT_SECONDS, CharacterModel, ScriptedEngine
@@ -72,6 +72,7 @@ async def serving(
     write_seconds: float = 60.0,
     default_max_tokens: int | None = None,
     max_lag_deltas: int = 1_000_000,
+    clock: Clock = monotonic,
 ) -> AsyncIterator[Serving]:
     """Serve for a block. Every limit is far away unless a test brings it near."""
     sink = LoopSink(asyncio.get_running_loop(), max_lag_deltas=max_lag_deltas)
@@ -90,7 +91,7 @@ async def serving(
             requests=requests,
             emit=events.append,
             tracer=provider.get_tracer("tests"),
-            clock=monotonic,
+            clock=clock,
             unix_seconds=lambda: 1_800_000_000.5,
             new_id=lambda: f"{next(ids):08d}",
             metrics=(lambda accept: (f"accepted {accept}\n".encode(), "text/x-metrics")) if metrics else None,
