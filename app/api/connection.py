@@ -35,7 +35,7 @@ async def unless(work: Coroutine[Any, Any, T], *ends: Coroutine[Any, Any, None])
 async def disconnected(receive: Receive) -> None:
     """Return when the client has gone. Await it after the body was read: what comes then can only be the end.
 
-    Granian's send is silent after a disconnect (its issue 650), so that the only way to know is to listen.
+    Granian's send says nothing of a disconnect, so that the only way to know is to listen.
     """
     while (await receive())["type"] != "http.disconnect":
         pass
