@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from litestar import Litestar
@@ -74,6 +75,10 @@ class ServingEngine:
         if self._worker.is_stalled(self._stall_seconds):
             return ports.Phase.STALLED, f"no step has ended for {self._stall_seconds:g} seconds"
         return ports.Phase.READY, ""
+
+    def expecting(self) -> AbstractContextManager[None]:
+        """Announce a job that is being prepared."""
+        return self._admission.expecting()
 
     def submit(self, job: Job) -> None:
         """Queue a job, if the engine takes any.

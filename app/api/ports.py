@@ -1,6 +1,7 @@
 """What the HTTP side needs of a model and of the engine behind it. Knows no MLX and no HTTP."""
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
@@ -127,6 +128,13 @@ class Engine(Protocol):
 
     def health(self) -> Health:
         """Phase and load, as of now."""
+        ...
+
+    def expecting(self) -> AbstractContextManager[None]:
+        """Announce a job that is being prepared; by the end of the block it is submitted, or never will be.
+
+        Jobs that are announced while the engine starts others may start together with them.
+        """
         ...
 
     def submit(self, job: Job) -> None:

@@ -3,7 +3,8 @@
 import math
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum, auto
 
@@ -43,6 +44,8 @@ class Admission:
         self._max_waiting = max_waiting
         self._wake = wake
         self._lock = threading.Lock()
+        self._news = threading.Condition(self._lock)
+        self._expected = 0
         self._waiting: OrderedDict[JobId, Job] = OrderedDict()
         self._withdrawn: list[Job] = []
         self._endings: dict[JobId, Ending] = {}
@@ -70,7 +73,30 @@ class Admission:
                     retry_after_seconds=self._retry_after_seconds(),
                 )
             self._waiting[job.id] = job
+            self._news.notify_all()
         self._wake()
+
+    @contextmanager
+    def expecting(self) -> Iterator[None]:
+        """Say that a job is being prepared; by the end of the block it has been offered, or never will be."""
+        with self._lock:
+            self._expected += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._expected -= 1
+                self._news.notify_all()
+
+    def gather(self, *, most: int, seconds: float) -> None:
+        """Let jobs that are being prepared join those that wait, so that they are prefilled together.
+
+        Returns at once where none is expected; otherwise when none is any more, when `most` jobs wait, or
+        after `seconds`.
+        """
+        with self._lock:
+            if self._waiting and self._expected:
+                self._news.wait_for(lambda: not self._expected or len(self._waiting) >= most, timeout=seconds)
 
     def end(self, job: JobId, how: Ending) -> None:
         """Ask for a job's end, wherever it is. Unknown and ended jobs are ignored when the wish is read."""

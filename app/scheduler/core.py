@@ -19,6 +19,11 @@ S = TypeVar("S")
 
 log = logging.getLogger(__name__)
 
+GATHER_SECONDS = 0.02
+GATHER_SHARE = 0.1
+"""How long a start may be put off for others being prepared: so many seconds where nothing runs, or such a
+share of a step where something does. Prompts that are prefilled together cost one pass over the weights."""
+
 ENGINE_FAILURE = "the engine failed while it worked on this request; the request can be tried again"
 
 
@@ -71,6 +76,7 @@ class Scheduler(Generic[P, S]):
         self._clock = clock
         self._running: dict[JobId, _Run] = {}
         self._last_step = clock()
+        self._step_seconds = 0.0
 
     @property
     def running(self) -> int:
@@ -96,7 +102,9 @@ class Scheduler(Generic[P, S]):
                 # The clock of progress starts with work, or an idle night would look like a stall.
                 self._last_step = self._clock()
                 return False
+            began = self._clock()
             output = self._decoder.step()
+            self._step_seconds = self._clock() - began
             self._capture(output)
             finished = self._account(output, deltas)
             self._deliver(deltas)
@@ -137,6 +145,10 @@ class Scheduler(Generic[P, S]):
             self._decoder.discard([job_id])
 
     def _admit(self, deltas: list[tuple[JobId, Delta]]) -> None:
+        room = self._max_running - len(self._running)
+        if room:
+            patience = GATHER_SHARE * self._step_seconds if self._running else GATHER_SECONDS
+            self._admission.gather(most=room, seconds=min(patience, GATHER_SECONDS))
         while len(self._running) < self._max_running and (job := self._admission.take()) is not None:
             # Registered before anything can raise, so that the job gets its last word.
             run = self._running[job.id] = _Run(job, started=self._clock())

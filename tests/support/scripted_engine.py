@@ -4,6 +4,7 @@ The engine speaks through the real `LoopSink`, from another thread, as the real 
 """
 
 import asyncio
+import contextlib
 from collections import defaultdict
 from collections.abc import Sequence
 
@@ -120,6 +121,9 @@ class ScriptedEngine:
 
     def health(self) -> Health:
         return Health(self.phase, self.reason, running=2, waiting=3)
+
+    def expecting(self) -> contextlib.AbstractContextManager[None]:
+        return contextlib.nullcontext()
 
     def submit(self, job: Job) -> None:
         if self.refusal is not None:

@@ -1,6 +1,8 @@
 """`POST /v1/chat/completions`: from a checked request to the last byte of its answer."""
 
 import asyncio
+import contextlib
+from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -99,10 +101,15 @@ class ChatAnswer:
             RequestError: what the client is to be told in place of a reply.
         """
         exchange = exchange_of(scope)
-        with chat_span(self._services.tracer, self._model.name) as span:
+        with (
+            chat_span(self._services.tracer, self._model.name) as span,
+            # Closed as soon as the job is submitted; until then the engine may wait for it.
+            contextlib.ExitStack() as announced,
+        ):
+            announced.enter_context(self._services.engine.expecting())
             prepared = await self._prepare(span)
             try:
-                await self._generate(prepared, exchange, receive, send)
+                await self._generate(prepared, exchange, receive, send, on_submitted=announced.close)
             except ClientGoneError:
                 exchange.outcome = Outcome.CANCELLED
             finally:
@@ -141,7 +148,15 @@ class ChatAnswer:
         )
         return Prepared(job, Reply(model.text_stream(tokenised, stop=stop)), writer)
 
-    async def _generate(self, prepared: Prepared, exchange: Exchange, receive: Receive, send: Send) -> None:
+    async def _generate(
+        self,
+        prepared: Prepared,
+        exchange: Exchange,
+        receive: Receive,
+        send: Send,
+        *,
+        on_submitted: Callable[[], None],
+    ) -> None:
         services = self._services
         with running(
             services.engine,
@@ -151,6 +166,7 @@ class ChatAnswer:
             clock=services.clock,
             seconds=services.limits.request_seconds,
         ) as generation:
+            on_submitted()
             answer = self._stream if self._chat.stream else self._whole
             await unless(
                 answer(generation, prepared.writer, exchange, send),

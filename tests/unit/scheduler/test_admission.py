@@ -1,10 +1,15 @@
 """The bounded queue in front of the engine."""
 
+import math
+import threading
+
 import pytest
 
 from app.errors import RequestError
 from app.scheduler.admission import Admission, Ending
 from tests.support.jobs import make_job
+
+PATIENCE_SECONDS = 20
 
 
 def taken(admission):
@@ -79,6 +84,50 @@ def test_a_closed_door_refuses_with_the_reason_given_and_keeps_who_waits():
     with pytest.raises(RequestError, match="draining"):
         admission.offer(make_job([1], id="b"))
     assert taken(admission) == "a"
+
+
+def test_a_start_waits_for_jobs_that_are_being_prepared_and_no_longer():
+    """What is announced joins; the moment nothing is expected any more, or enough wait, the start goes on."""
+    admission = Admission(max_waiting=9, wake=lambda: None)
+    admission.offer(make_job([1], id="first"))
+    preparing, go = threading.Event(), threading.Event()
+
+    def prepare():
+        with admission.expecting():
+            preparing.set()
+            assert go.wait(PATIENCE_SECONDS)
+            admission.offer(make_job([1], id="second"))
+
+    thread = threading.Thread(target=prepare)
+    thread.start()
+    assert preparing.wait(PATIENCE_SECONDS)
+    admission.gather(most=1, seconds=PATIENCE_SECONDS)
+    admission.gather(most=9, seconds=0)
+    alone = len(admission)
+    go.set()
+    admission.gather(most=9, seconds=PATIENCE_SECONDS)
+    thread.join()
+
+    assert (alone, len(admission)) == (1, 2)
+
+
+def test_nobody_is_waited_for_who_was_not_announced():
+    """A single request starts at once."""
+    admission = Admission(max_waiting=9, wake=lambda: None)
+    admission.gather(most=9, seconds=PATIENCE_SECONDS)
+    admission.offer(make_job([1], id="first"))
+
+    admission.gather(most=9, seconds=math.inf)
+
+
+def test_a_preparation_that_fails_is_waited_for_no_more():
+    """A refused request does not hold up the others."""
+    admission = Admission(max_waiting=9, wake=lambda: None)
+    admission.offer(make_job([1], id="first"))
+    with pytest.raises(ValueError, match="refused"), admission.expecting():
+        raise ValueError("refused")
+
+    admission.gather(most=9, seconds=math.inf)
 
 
 def test_every_change_wakes_the_engine():

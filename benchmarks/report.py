@@ -1,0 +1,100 @@
+"""Writes docs/benchmarks.md from the committed results, so that no number in it is typed by hand.
+
+`python -m benchmarks.report [--check]`; with `--check` it only says whether the page is up to date.
+"""
+
+import argparse
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "benchmarks.md"
+RESULTS = ROOT / "benchmarks" / "results"
+
+Result = Mapping[str, Any]
+
+
+def page(store: Result, serving: Result) -> str:
+    """The whole page."""
+    return "\n".join(
+        [
+            "# Benchmarks",
+            "",
+            "Written by `python -m benchmarks.report` from `benchmarks/results/`. Every number is a ratio of two things",
+            "measured in the same run on the same machine: medians, with the smallest and the largest in brackets.",
+            "`make bench` measures anew.",
+            "",
+            *_serving(serving),
+            *_store(store),
+        ]
+    )
+
+
+def _serving(result: Result) -> list[str]:
+    options = result["options"]
+    lines = [
+        "## Serving, beside `mlx_lm.server`",
+        "",
+        f"The demo model, streamed chat completions of {options['max_tokens']} tokens to prompts of about {options['words']} words",
+        f"that share nothing, {options['pairs']} paired rounds, {options['requests']} requests of each client in a round. Above 1 is better for",
+        "tokens a second, below 1 for the time to the first token.",
+        "",
+        "| clients | tokens a second, ours ÷ theirs | time to first token, ours ÷ theirs |",
+        "|---|---|---|",
+    ]
+    lines += [
+        f"| {row['clients']} | {_spread(row['throughput_ratio'])} | {_spread(row['first_token_ratio'])} |"
+        for row in result["results"]
+    ]
+    return [*lines, "", _machine(result["machine"]), ""]
+
+
+def _store(result: Result) -> list[str]:
+    lines = [
+        "## The store, beside mlx-lm's `LRUPromptCache` and one memcmp of the request",
+        "",
+        f"{result['entries']:,} entries of {result['entry_tokens']:,} tokens, requests of {result['request_tokens']:,} tokens. mlx-lm's cache holds fewer",
+        "entries, because each of them takes megabytes of Python objects; nothing is scaled up for that.",
+        "",
+        "| case | ours ÷ memcmp | theirs ÷ ours |",
+        "|---|---|---|",
+    ]
+    lines += [
+        f"| {row['case']} | {row['store_to_memcmp']['median']:.2f} | {row['peer_to_store']:,.0f} |"
+        for row in result["rows"]
+    ]
+    return [*lines, "", _machine(result["machine"]), ""]
+
+
+def _spread(values: Mapping[str, float]) -> str:
+    return f"{values['median']:.2f} ({values['min']:.2f} to {values['max']:.2f})"
+
+
+def _machine(machine: Mapping[str, Any]) -> str:
+    versions = machine["versions"]
+    return (
+        f"Measured on {machine['cores']} cores of {machine['processor']}, {machine['system']}, "
+        f"Python {machine['python']}, mlx {versions['mlx']}, mlx-lm {versions['mlx-lm']}."
+    )
+
+
+def current() -> str:
+    """The page that the committed results make."""
+    return page(*(json.loads((RESULTS / name).read_text()) for name in ("store_bench.json", "serving.json")))
+
+
+def main() -> None:
+    """Write the page, or check it."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="only say whether the page is up to date")
+    if parser.parse_args().check:
+        raise SystemExit(
+            None if PAGE.read_text() == current() else f"{PAGE.name} is not what the results say"
+        )
+    PAGE.write_text(current())
+
+
+if __name__ == "__main__":
+    main()
