@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from app.engine.decoder import BatchDecoder
     from app.engine.loader import LoadedModel
 
-CAPTURE_DECLINES = ("history_not_a_prefix", "no_generation_prompt", "empty_history")
+CAPTURE_DECLINES = ("history_not_a_prefix", "history_not_rendered", "empty_history")
 """Why a prompt may get no boundary snapshot; `app.engine.prompt` decides which."""
 
 log = structlog.get_logger(__name__)
@@ -135,11 +135,13 @@ class EngineRoom:
                 self.store,
                 self._decoder,
                 store_completions=_stores_completions(settings, loaded),
+                truncatable=loaded.truncatable,
                 emit=self._emit,
                 clock=monotonic,
             ),
             self._admission,
             max_running=running.max_running,
+            shared_prefix_tokens=running.shared_prefix_tokens,
             deliver=self._deliver,
             emit=self._emit,
             token_gap=self._token_gap,

@@ -108,10 +108,17 @@ class Admission:
                 self._endings[job] = how
         self._wake()
 
-    def take(self) -> Job | None:
-        """The job that waits longest, or None."""
+    def take(self, ready: Callable[[Job], bool] = lambda _job: True) -> Job | None:
+        """Of the jobs that are `ready`, the one that waits longest, or None. The others keep their place."""
         with self._lock:
-            return self._waiting.popitem(last=False)[1] if self._waiting else None
+            waiting = tuple(self._waiting.values())
+        for job in waiting:
+            if ready(job):
+                with self._lock:
+                    # It may have been withdrawn meanwhile.
+                    if self._waiting.pop(job.id, None) is not None:
+                        return job
+        return None
 
     def wishes(self) -> Wishes:
         """Everything asked since the last call."""

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from app.bus import Emit
@@ -12,6 +12,7 @@ from app.scheduler.admission import Admission, Ending
 from app.scheduler.job import Boundary, Delta, Failed, Job, JobId, Started
 from app.scheduler.ports import Decoder, DeltaSink, StepOutput
 from app.scheduler.reuse import Reuse
+from app.scheduler.shared_prefix import UnderWay, promise_of_snapshot, promise_of_state
 from app.snapshots.entry import Payload
 
 P = TypeVar("P", bound=Payload)
@@ -35,7 +36,8 @@ class _Run:
     started: float | None = None
     cached_tokens: int = 0
     miss: Miss | None = None
-    ahead: list[Boundary] | None = None
+    ahead: list[Boundary] = field(default_factory=list)
+    prefilled: int = 0
     first_token: float | None = None
     generated_tokens: int = 0
 
@@ -48,6 +50,7 @@ class Scheduler(Generic[P, S]):
         reuse: what jobs start from, and what is kept of them.
         admission: where jobs come from.
         max_running: how many jobs are on the decoder at once.
+        shared_prefix_tokens: a job waits for a snapshot under way that saves it at least so many tokens.
         deliver: takes every step's deltas in one call.
         emit: takes events.
         token_gap: told (seconds since the rows' last token, number of rows) once a step.
@@ -61,6 +64,7 @@ class Scheduler(Generic[P, S]):
         admission: Admission,
         *,
         max_running: int,
+        shared_prefix_tokens: int,
         deliver: DeltaSink,
         emit: Emit,
         token_gap: Callable[[float, int], None],
@@ -70,6 +74,7 @@ class Scheduler(Generic[P, S]):
         self._reuse = reuse
         self._admission = admission
         self._max_running = max_running
+        self._shared_prefix_tokens = shared_prefix_tokens
         self._deliver = deliver
         self._emit = emit
         self._token_gap = token_gap
@@ -142,6 +147,8 @@ class Scheduler(Generic[P, S]):
             self._ended(run, FinishReason.STOP if how is Ending.STOPPED else FinishReason.CANCELLED)
             if how is Ending.STOPPED:
                 self._keep_completion(run)
+            elif run.prefilled:
+                self._reuse.keep_interrupted(run.job)
             self._decoder.discard([job_id])
 
     def _admit(self, deltas: list[tuple[JobId, Delta]]) -> None:
@@ -149,7 +156,10 @@ class Scheduler(Generic[P, S]):
         if room:
             patience = GATHER_SHARE * self._step_seconds if self._running else GATHER_SECONDS
             self._admission.gather(most=room, seconds=min(patience, GATHER_SECONDS))
-        while len(self._running) < self._max_running and (job := self._admission.take()) is not None:
+        while (
+            len(self._running) < self._max_running
+            and (job := self._admission.take(self._is_ready)) is not None
+        ):
             # Registered before anything can raise, so that the job gets its last word.
             run = self._running[job.id] = _Run(job, started=self._clock())
             start = self._reuse.start(job)
@@ -159,10 +169,26 @@ class Scheduler(Generic[P, S]):
             self._decoder.admit(job, start=start.cached_tokens, state=start.state, stops=stops)
             deltas.append((job.id, Started(start.cached_tokens, start.miss)))
 
+    def _is_ready(self, job: Job) -> bool:
+        """False while a job under way computes what would save this one much of its prefill."""
+        if not job.use_snapshots:
+            return True
+        under_way = [
+            UnderWay(run.job, run.prefilled, run.ahead)
+            for run in self._running.values()
+            if run.job.use_snapshots
+        ]
+        find = promise_of_state if self._reuse.completions_suffice else promise_of_snapshot
+        promise = find(job, under_way)
+        if promise is None or promise.tokens - self._reuse.reach(job) < self._shared_prefix_tokens:
+            return True
+        if promise.held:
+            self._reuse.keep_running(promise.source)
+        return promise.held
+
     def _capture(self, output: StepOutput) -> None:
         for job_id in output.segment_ends:
             run = self._running[job_id]
-            assert run.ahead, "a segment ended where none was asked for"
             self._reuse.keep_boundary(run.job, run.ahead.pop(0))
 
     def _keep_completion(self, run: _Run) -> None:
@@ -173,6 +199,8 @@ class Scheduler(Generic[P, S]):
     ) -> list[tuple[_Run, FinishReason]]:
         """Turn a step's output into deltas and times; the jobs it finished leave `_running`."""
         now = self._clock()
+        for job_id, progress in output.prefilled:
+            self._running[job_id].prefilled = progress.done
         deltas.extend(output.prefilled)
         finished: list[tuple[_Run, FinishReason]] = []
         later_tokens = 0

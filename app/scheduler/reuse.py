@@ -10,7 +10,7 @@ from app.errors import RestoreError, UnsupportedCacheError
 from app.events import Miss, Origin, PayloadRestored, PayloadSealed, Rejection
 from app.scheduler.job import Boundary, Job
 from app.scheduler.ports import Decoder
-from app.snapshots.entry import Payload
+from app.snapshots.entry import Payload, token_count
 from app.snapshots.store import SnapshotStore
 
 P = TypeVar("P", bound=Payload)
@@ -35,6 +35,7 @@ class Reuse(Generic[P, S]):
         store: where states wait.
         decoder: makes and takes states.
         store_completions: whether the state at a reply's end is stored as well as the one before it.
+        truncatable: whether every state can be cut back to any earlier token.
         emit: takes `PayloadSealed` and `PayloadRestored`.
         clock: monotonic seconds.
     """
@@ -45,12 +46,15 @@ class Reuse(Generic[P, S]):
         decoder: Decoder[P, S],
         *,
         store_completions: bool,
+        truncatable: bool,
         emit: Emit,
         clock: Clock,
     ) -> None:
         self._store = store
         self._decoder = decoder
         self._store_completions = store_completions
+        self.completions_suffice = store_completions and truncatable
+        """Whether the state at a reply's end serves for all before it; no prefill is cut for a boundary then."""
         self._emit = emit
         self._clock = clock
 
@@ -68,6 +72,11 @@ class Reuse(Generic[P, S]):
                 return Start(candidate.use_tokens, state, None)
             failed += 1
         return Start(0, None, self._store.miss(found, failed_restores=failed, cause=job.trace))
+
+    def reach(self, job: Job) -> int:
+        """How many tokens of a job the store can give it now. A question: nothing is counted or touched."""
+        found = self._store.find(bucket=job.bucket, session=job.session, tokens=job.packed)
+        return found.candidates[0].use_tokens if found.candidates else 0
 
     def _restore(self, job: Job, payload: P, n_tokens: int) -> S | None:
         began = self._clock()
@@ -90,6 +99,8 @@ class Reuse(Generic[P, S]):
         for boundary in job.boundaries:
             if not start < boundary.length < len(job.tokens):
                 continue
+            if boundary.origin is Origin.BOUNDARY and self.completions_suffice:
+                continue
             if boundary.length < limits.min_prefix_tokens:
                 # Counted here: sealing a state only to have it refused would cost a copy.
                 self._refuse(job, Rejection.TOO_SHORT, boundary.origin, boundary.length)
@@ -106,6 +117,18 @@ class Reuse(Generic[P, S]):
         if self._store_completions and self._store.limits.enabled and job.use_snapshots:
             self._keep(job, Origin.COMPLETION, len(job.tokens) + generated_tokens)
 
+    def keep_running(self, job: Job) -> None:
+        """Store what a running job's state holds by now, for others that share its prompt."""
+        self._keep(job, Origin.BOUNDARY, len(job.tokens))
+
+    def keep_interrupted(self, job: Job) -> None:
+        """Store what a job that ends before its time has computed, where any part of it can be reused.
+
+        A client that went away often comes back with the same prompt.
+        """
+        if self.completions_suffice and self._store.limits.enabled and job.use_snapshots:
+            self._keep(job, Origin.COMPLETION, len(job.tokens))
+
     def _keep(self, job: Job, origin: Origin, n_tokens: int) -> None:
         began = self._clock()
         try:
@@ -116,6 +139,7 @@ class Reuse(Generic[P, S]):
             self._refuse(job, Rejection.UNSUPPORTED, origin, n_tokens)
             return
         payload = sealed.payload
+        n_tokens = token_count(sealed.tokens)
         self._emit(PayloadSealed(origin, job.trace, began, self._clock(), n_tokens, payload.nbytes))
         self._store.insert(
             bucket=job.bucket,

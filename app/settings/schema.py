@@ -93,6 +93,12 @@ class Scheduler(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     prefill_batch: Annotated[
         Count, Meta(description="Most prompts computed in one step; never more than max_running.")
     ]
+    shared_prefix_tokens: Annotated[
+        Count,
+        Meta(
+            description="A request waits for another one's snapshot under way that saves it so many tokens."
+        ),
+    ]
     stall_seconds: Annotated[
         Seconds,
         Meta(

@@ -3,6 +3,7 @@
 from array import array
 from collections.abc import Iterable
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import Generic, NewType, Protocol, TypeVar
 
 from app.events import EntryFacts, TraceRef
@@ -24,6 +25,20 @@ def pack(tokens: Iterable[int]) -> TokenBytes:
 def token_count(tokens: TokenBytes) -> int:
     """How many tokens the vector holds."""
     return len(tokens) // BYTES_PER_TOKEN
+
+
+def common_tokens(one: TokenBytes, other: TokenBytes) -> int:
+    """How many leading tokens two vectors share; halving, because comparing slices is a memcmp."""
+    low, high = 0, min(len(one), len(other))
+    if one[:high] == other[:high]:
+        return high // BYTES_PER_TOKEN
+    while high - low > 1:
+        middle = (low + high) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle
+    return low // BYTES_PER_TOKEN
 
 
 class Payload(Protocol):
@@ -56,6 +71,19 @@ class Bucket:
     tenant: str = ""
 
 
+class Standing(IntEnum):
+    """Who goes first when room is needed: all entries of one standing before any of the next.
+
+    `KEPT`: superseded, and kept for a conversation that goes back to before its last message.
+    `LIVE`: the state of a conversation, or of a system prompt that nobody has started from yet.
+    `ANCHOR`: the state of a system prompt that a request has started from.
+    """
+
+    KEPT = 0
+    LIVE = 1
+    ANCHOR = 2
+
+
 P = TypeVar("P", bound=Payload)
 
 
@@ -74,3 +102,4 @@ class Entry(Generic[P]):
     last_used: float
     used: int = 0
     hits: int = 0
+    standing: Standing = Standing.LIVE

@@ -23,6 +23,7 @@ class ServingRoom:
         limits: of the store.
         max_running, max_waiting: of the scheduler.
         store_completions: whether replies' ends are stored.
+        shared_prefix_tokens: what is worth waiting for.
     """
 
     def __init__(
@@ -33,6 +34,7 @@ class ServingRoom:
         max_running: int = 4,
         max_waiting: int = 100,
         store_completions: bool = True,
+        shared_prefix_tokens: int = 32,
     ) -> None:
         self.clock = ManualClock()
         self.decoder = decoder or HashChainDecoder()
@@ -52,11 +54,13 @@ class ServingRoom:
                 self.store,
                 self.decoder,
                 store_completions=store_completions,
+                truncatable=self.decoder.truncatable,
                 emit=self.hear,
                 clock=self.clock,
             ),
             self.admission,
             max_running=max_running,
+            shared_prefix_tokens=shared_prefix_tokens,
             deliver=self.take,
             emit=self.hear,
             token_gap=lambda seconds, tokens: self.gaps.append((seconds, tokens)),

@@ -206,6 +206,23 @@ def test_a_cancelled_job_leaves_the_decoder_within_one_step():
     assert room.ended() == {job.id: FinishReason.CANCELLED}
 
 
+def test_what_a_cancelled_job_computed_serves_its_retry():
+    """Where states can be cut back, a client that comes back does not pay twice."""
+    room = ServingRoom(HashChainDecoder(truncatable=True))
+    job = make_job(range(100), id="one")
+    room.admission.offer(job)
+    for _ in range(3):
+        room.step()
+    room.admission.end(job.id, Ending.CANCELLED)
+    room.step()
+    retry = make_job(range(100), id="two")
+
+    room.run(retry)
+
+    assert room.started(retry).cached_tokens == 48
+    assert room.reply(retry) == reply_to(range(100), 4)
+
+
 def test_a_job_cancelled_while_it_waits_never_starts():
     """The queue gives it up without touching the decoder."""
     room = ServingRoom(max_running=1)
