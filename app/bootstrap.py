@@ -18,6 +18,7 @@ from prometheus_client import CollectorRegistry
 
 from app import __version__
 from app.api.application import INFERENCE_ROUTES, create_app
+from app.api.reasoning_echo import ReasoningEcho
 from app.api.services import Limits as RequestLimits
 from app.api.services import Services
 from app.api.stream import LoopSink, OpenRequests
@@ -27,6 +28,7 @@ from app.errors import RequestError
 from app.loading import CAPTURE_DECLINES, EngineRoom
 from app.runtime import Milestones, Runtime, ServingEngine
 from app.scheduler.admission import Admission
+from app.scheduler.warmup_queue import WarmupQueue
 from app.scheduler.worker import Worker
 from app.settings.schema import Provenance, Settings
 from app.snapshots.stats import Tally, stats_payload
@@ -67,12 +69,14 @@ def build(settings: Settings, provenance: Provenance, *, loop: asyncio.AbstractE
     telemetry = _telemetry(settings)
     wake = threading.Event()
     admission = Admission(max_waiting=settings.scheduler.max_waiting, wake=wake.set)
+    warmups = WarmupQueue(wake=wake.set, emit=telemetry.bus.publish, clock=monotonic)
     milestones = Milestones(loop)
     sink = LoopSink(loop)
     room = EngineRoom(
         settings,
         provenance,
         admission=admission,
+        warmups=warmups,
         emit=telemetry.bus.publish,
         deliver=sink,
         token_gap=telemetry.token_gaps.record,
@@ -86,7 +90,7 @@ def build(settings: Settings, provenance: Provenance, *, loop: asyncio.AbstractE
         on_change=milestones.reach,
         clock=monotonic,
     )
-    engine = ServingEngine(admission, worker, room, stall_seconds=settings.scheduler.stall_seconds)
+    engine = ServingEngine(admission, warmups, worker, room, stall_seconds=settings.scheduler.stall_seconds)
     telemetry.registry.register(
         ScrapedSeries(
             [
@@ -128,6 +132,8 @@ def build(settings: Settings, provenance: Provenance, *, loop: asyncio.AbstractE
             else None,
             cache_stats=cache_stats,
             limits=_request_limits(settings),
+            reasoning=_reasoning_echo(settings),
+            warmup=settings.snapshots.enabled and settings.snapshots.warmup,
             version=__version__,
         )
     )
@@ -183,6 +189,11 @@ def _telemetry(settings: Settings) -> _Telemetry:
         ]
     )
     return _Telemetry(bus, tally, registry, instruments, TokenGaps(), provider, queue)
+
+
+def _reasoning_echo(settings: Settings) -> ReasoningEcho:
+    asked = settings.snapshots.reasoning_echo_bytes
+    return ReasoningEcho(0 if asked == "off" else asked)
 
 
 def _request_limits(settings: Settings) -> RequestLimits:

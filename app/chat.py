@@ -1,7 +1,7 @@
 """A conversation on its way to the model, and its reply on the way back, as values both sides know."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
@@ -46,3 +46,17 @@ class Piece:
 
     kind: PieceKind
     text: str
+
+
+def continues_reply(chat: ChatPrompt) -> bool:
+    """Whether the model goes on with the last message: it is an assistant's, and calls no tools."""
+    last = chat.messages[-1]
+    return bool(last["role"] == "assistant" and not last.get("tool_calls"))
+
+
+def with_reply(chat: ChatPrompt, content: str) -> ChatPrompt:
+    """The conversation as its client has it after a reply; what continued a message is joined to it."""
+    if not continues_reply(chat):
+        return replace(chat, messages=(*chat.messages, {"role": "assistant", "content": content}))
+    *earlier, begun = chat.messages
+    return replace(chat, messages=(*earlier, {**begun, "content": begun["content"] + content}))

@@ -52,6 +52,30 @@ class Miss(StrEnum):
     OPTED_OUT = "opted_out"
 
 
+class Warmup(StrEnum):
+    """What became of the next turn's state after a reply: what was done for it, or why nothing was."""
+
+    RUN = "run"
+    PREEMPTED = "preempted"
+    """A request came in between; it is tried again when there is time."""
+    SUPERSEDED = "superseded"
+    """The conversation went on, or said more, before there was time."""
+    DROPPED = "dropped"
+    REJECTED = "rejected"
+    FAILED = "failed"
+    COVERED = "covered"
+    """What is stored already reaches as far, or nearly."""
+    NO_ANCESTOR = "no_ancestor"
+    NO_BOUNDARY = "no_boundary"
+    DIVERGED = "diverged"
+    """The next turn will show the history in other words."""
+    NOT_RENDERED = "not_rendered"
+    BLANK_REPLY = "blank_reply"
+    UNFINISHED = "unfinished"
+    OPTED_OUT = "opted_out"
+    DISABLED = "disabled"
+
+
 class StoreCall(StrEnum):
     """Which call on the store a transaction belongs to."""
 
@@ -228,6 +252,22 @@ class CaptureDeclined:
 
 
 @dataclass(frozen=True, slots=True)
+class WarmupEnded:
+    """What was done in idle time for a conversation's next turn. `started` is None where nothing was run.
+
+    `tokens`: of the state wanted, 0 where it was not known yet; `computed_tokens`: those run for it,
+    whether or not the state was kept.
+    """
+
+    outcome: Warmup
+    cause: TraceRef | None
+    started: float | None
+    ended: float
+    tokens: int = 0
+    computed_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class GenerationEnded:
     """One request's whole life on the engine. A stage that never began is None.
 
@@ -271,6 +311,7 @@ Event = (
     | PayloadSealed
     | PayloadRestored
     | CaptureDeclined
+    | WarmupEnded
     | GenerationEnded
     | RequestEnded
     | EngineRebuilt

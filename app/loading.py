@@ -8,6 +8,7 @@ import importlib
 import sys
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,9 +24,12 @@ from app.scheduler.admission import Admission
 from app.scheduler.core import Scheduler
 from app.scheduler.ports import DeltaSink
 from app.scheduler.reuse import Reuse
+from app.scheduler.warming import Warming
+from app.scheduler.warmup_queue import WarmupQueue
 from app.settings.schema import Provenance, Settings
 from app.snapshots.limits import Limits
 from app.snapshots.store import SnapshotStore
+from app.telemetry.catalogue import Capability
 from app.telemetry.metrics import Model
 
 if TYPE_CHECKING:
@@ -44,7 +48,7 @@ class EngineRoom:
 
     Args:
         settings, provenance: as they left the loader.
-        admission, emit, deliver, token_gap: of the scheduler.
+        admission, warmups, emit, deliver, token_gap: of the scheduler.
         on_model: told what is served.
     """
 
@@ -54,6 +58,7 @@ class EngineRoom:
         provenance: Provenance,
         *,
         admission: Admission,
+        warmups: WarmupQueue,
         emit: Emit,
         deliver: DeltaSink,
         token_gap: Callable[[float, int], None],
@@ -62,6 +67,7 @@ class EngineRoom:
         self._settings = settings
         self._provenance = provenance
         self._admission = admission
+        self._warmups = warmups
         self._emit = emit
         self._deliver = deliver
         self._token_gap = token_gap
@@ -102,6 +108,7 @@ class EngineRoom:
         from app.engine.chat_model import ServedChatModel  # noqa: PLC0415
         from app.engine.decoder import BatchDecoder, BatchLimits  # noqa: PLC0415
         from app.engine.loader import load_model  # noqa: PLC0415
+        from app.engine.selfcheck import check  # noqa: PLC0415
         from app.engine.warmup import warm_up  # noqa: PLC0415
 
         settings = self._settings
@@ -110,37 +117,52 @@ class EngineRoom:
             _source(settings), cache_folder=Path(platformdirs.user_cache_dir("samovar")), progress=progress
         )
         running = settings.scheduler
-        self._decoder = BatchDecoder(
-            loaded.network,
-            end_tokens=loaded.tokenizer.eos_token_ids,
-            limits=BatchLimits(
-                max_running=running.max_running,
-                prefill_batch=min(running.prefill_batch, running.max_running),
-                prefill_step_tokens=running.prefill_step_tokens,
-            ),
+        asked = BatchLimits(
+            max_running=running.max_running,
+            prefill_batch=min(running.prefill_batch, running.max_running),
+            prefill_step_tokens=running.prefill_step_tokens,
         )
+        self._decoder = BatchDecoder(loaded.network, end_tokens=loaded.tokenizer.eos_token_ids, limits=asked)
         warm_up(self._decoder, loaded, progress=progress)
+        found = check(loaded.network, vocabulary_size=len(loaded.tokenizer))
+        for shortcoming in found.shortcomings:
+            log.warning("the model cannot be relied on in everything", shortcoming=shortcoming)
+        self._decoder.restrict(found.limits(asked), truncatable=found.truncation)
+        loaded = replace(loaded, truncatable=loaded.truncatable and found.truncation)
         self.limits = _store_limits(settings, memory.default_capacity_bytes, memory.default_max_arrays)
+        if not (found.reuse or found.unknown_kinds):
+            # States of unknown kinds never enter the store: left on, it counts each as unsupported.
+            self.limits = replace(self.limits, enabled=False)
         self.store = SnapshotStore(self.limits, clock=monotonic, emit=self._emit)
         self._log_store(self.limits)
         self.model = ServedChatModel(
             loaded,
             unix_seconds=time.time,
             on_declined=lambda reason: self._emit(CaptureDeclined(reason, None)),
+            anchor_tokens=settings.snapshots.min_prefix_tokens if _keeps_anchors(settings) else None,
         )
-        self._on_model(Model(loaded.name, loaded.family, ",".join(loaded.cache_kinds)))
+        self._on_model(
+            Model(
+                loaded.name,
+                loaded.family,
+                ",".join(loaded.cache_kinds),
+                frozenset(each for each in Capability if getattr(found, each.value)),
+            )
+        )
+        reuse = Reuse(
+            self.store,
+            self._decoder,
+            store_completions=_stores_completions(settings, loaded),
+            truncatable=loaded.truncatable,
+            emit=self._emit,
+            clock=monotonic,
+        )
         return Scheduler(
             self._decoder,
-            Reuse(
-                self.store,
-                self._decoder,
-                store_completions=_stores_completions(settings, loaded),
-                truncatable=loaded.truncatable,
-                emit=self._emit,
-                clock=monotonic,
-            ),
+            reuse,
             self._admission,
-            max_running=running.max_running,
+            warming=Warming(self._warmups, self._decoder, reuse, emit=self._emit, clock=monotonic),
+            max_running=self._decoder.max_running,
             shared_prefix_tokens=running.shared_prefix_tokens,
             deliver=self._deliver,
             emit=self._emit,
@@ -158,7 +180,10 @@ class EngineRoom:
 
     def _log_store(self, limits: Limits) -> None:
         if not limits.enabled:
-            log.info("snapshot store is off", layer=self.layers["enabled"])
+            log.info(
+                "snapshot store is off",
+                layer="model" if self._settings.snapshots.enabled else self.layers["enabled"],
+            )
             return
         log.info(
             "snapshot store",
@@ -168,6 +193,7 @@ class EngineRoom:
             ttl_seconds=limits.ttl_seconds,
             min_prefix_tokens=limits.min_prefix_tokens,
             supersede=limits.supersede,
+            keep_ancestors=limits.keep_ancestors,
             layers={key: layer for key, layer in self.layers.items() if layer != "default"} or "all defaults",
         )
 
@@ -210,7 +236,12 @@ def _store_limits(
         min_prefix_tokens=asked.min_prefix_tokens,
         enabled=asked.enabled,
         supersede=asked.supersede,
+        keep_ancestors=asked.keep_ancestors,
     )
+
+
+def _keeps_anchors(settings: Settings) -> bool:
+    return settings.snapshots.enabled and settings.snapshots.system_anchors
 
 
 def _stores_completions(settings: Settings, loaded: "LoadedModel") -> bool:

@@ -13,6 +13,7 @@ from app.api.stream import LoopSink, OpenRequests
 from app.errors import RequestError, SamovarError
 from app.scheduler.admission import Admission, Ending
 from app.scheduler.job import Job, JobId
+from app.scheduler.warmup_queue import WarmupQueue
 from app.scheduler.worker import Phase, Worker
 from app.snapshots.store import SnapshotStore
 
@@ -41,13 +42,23 @@ class ServingEngine:
 
     Args:
         admission: the door to the scheduler.
+        warmups: the side door, for what may wait.
         worker: the engine thread.
         loaded: where the engine thread puts the model and the store.
         stall_seconds: how long pending work may wait for a step's end before the engine counts as stalled.
     """
 
-    def __init__(self, admission: Admission, worker: Worker, loaded: Loaded, *, stall_seconds: float) -> None:
+    def __init__(
+        self,
+        admission: Admission,
+        warmups: WarmupQueue,
+        worker: Worker,
+        loaded: Loaded,
+        *,
+        stall_seconds: float,
+    ) -> None:
         self._admission = admission
+        self._warmups = warmups
         self._worker = worker
         self._loaded = loaded
         self._stall_seconds = stall_seconds
@@ -98,6 +109,10 @@ class ServingEngine:
     def finish(self, job_id: JobId) -> None:
         """End a job whose text is complete."""
         self._admission.end(job_id, Ending.STOPPED)
+
+    def warm_up(self, job: Job) -> None:
+        """Compute a next turn's history when there is time."""
+        self._warmups.offer(job)
 
     async def reset(self) -> ports.Cleared:
         """Empty the snapshot store, off the event loop: dropping thousands of states takes its time.

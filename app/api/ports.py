@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from app.chat import ChatPrompt, Piece, PieceKind, PreparedPrompt
+from app.events import Warmup
 from app.scheduler.job import Job, JobId
 
 __all__ = [
@@ -113,6 +114,13 @@ class ChatModel(Protocol):
         """The text side of one answer. `stop`: strings that end it, none of them empty."""
         ...
 
+    def next_turn(self, chat: ChatPrompt, prompt: PreparedPrompt) -> tuple[int, ...] | Warmup:
+        """What every next prompt of the conversation begins with, and one token more; or why it is no use.
+
+        Blocks, as `prepare` does. `chat` ends with the reply to `prompt`, as its client will send it back.
+        """
+        ...
+
     def token_text(self, token: int) -> bytes:
         """The bytes a token stands for, for log-probability entries; may be part of a character."""
         ...
@@ -151,6 +159,13 @@ class Engine(Protocol):
 
     def finish(self, job_id: JobId) -> None:
         """The text is complete (a stop string): end the job now, as a success whose state may be kept."""
+        ...
+
+    def warm_up(self, job: Job) -> None:
+        """Compute the state at the job's last boundary when there is time; nothing is generated or delivered.
+
+        May be called from any thread. A newer one of the same session takes its place.
+        """
         ...
 
     async def reset(self) -> Cleared:

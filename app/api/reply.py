@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from app.api.ports import Piece, TextStream
+from app.api.ports import Piece, PieceKind, TextStream
 from app.events import FinishReason
 from app.scheduler.job import Delta, Failed, Generated, Prefilled, Started, TokenLogprob
 
@@ -17,6 +17,8 @@ class Reply:
     def __init__(self, text: TextStream) -> None:
         self._text = text
         self._logprobs: list[tuple[int, TokenLogprob]] = []
+        self._content: list[str] = []
+        self._reasoning: list[str] = []
         self.started: Started | None = None
         self.generated_tokens = 0
         self.finish: FinishReason | None = None
@@ -27,6 +29,16 @@ class Reply:
     def ended(self) -> bool:
         """Whether nothing more can come."""
         return self.finish is not None or self.failure is not None
+
+    @property
+    def content(self) -> str:
+        """What its client got so far as the message's content: all text but the reasoning."""
+        return "".join(self._content)
+
+    @property
+    def reasoning(self) -> str:
+        """What its client got so far of the model's thinking."""
+        return "".join(self._reasoning)
 
     @property
     def stopped_by_text(self) -> bool:
@@ -51,6 +63,8 @@ class Reply:
                     self.failure = delta
                 case Prefilled():
                     pass
+        for piece in pieces:
+            (self._reasoning if piece.kind is PieceKind.REASONING else self._content).append(piece.text)
         return _merged(pieces)
 
     def take_logprobs(self) -> Sequence[tuple[int, TokenLogprob]]:

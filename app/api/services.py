@@ -1,12 +1,13 @@
 """The parts that the application is built from, and the limits it keeps. Data only; knows no route."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from opentelemetry.trace import Tracer
 
 from app.api.ports import Engine
+from app.api.reasoning_echo import ReasoningEcho
 from app.api.stream import LoopSink, OpenRequests
 from app.bus import Emit
 from app.clock import Clock
@@ -48,3 +49,6 @@ class Services:
     """The body of `/v1/cache/stats`, as JSON values."""
     limits: Limits
     version: str
+    reasoning: ReasoningEcho = field(default_factory=lambda: ReasoningEcho(0))
+    warmup: bool = False
+    """Whether next turns are prepared in idle time."""

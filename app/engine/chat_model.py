@@ -6,8 +6,11 @@ from mlx_lm.generate import make_text_state_machine
 
 from app.chat import ChatPrompt, PreparedPrompt
 from app.engine.loader import LoadedModel
+from app.engine.next_turn import next_turn
 from app.engine.prompt import PromptRenderer
+from app.engine.system_anchors import SystemAnchors
 from app.engine.text import ReplyText
+from app.events import Warmup
 
 
 class ServedChatModel:
@@ -17,10 +20,16 @@ class ServedChatModel:
         loaded: the model; its tokenizer is kept, its weights are not.
         unix_seconds: wall time, for `created`.
         on_declined: told why a prompt gets no boundary snapshot.
+        anchor_tokens: the shortest system part that gets a snapshot of its own; None gives none.
     """
 
     def __init__(
-        self, loaded: LoadedModel, *, unix_seconds: Callable[[], float], on_declined: Callable[[str], None]
+        self,
+        loaded: LoadedModel,
+        *,
+        unix_seconds: Callable[[], float],
+        on_declined: Callable[[str], None],
+        anchor_tokens: int | None = None,
     ) -> None:
         self.name = loaded.name
         self.aliases: frozenset[str] = frozenset(loaded.aliases)
@@ -36,9 +45,14 @@ class ServedChatModel:
             cache_signature=loaded.cache_signature,
             adapter=loaded.adapter,
         )
+        self._anchors = (
+            None
+            if anchor_tokens is None
+            else SystemAnchors(self._prompts.tokens_of, min_tokens=anchor_tokens)
+        )
 
     def prepare(self, chat: ChatPrompt, *, session: str, tenant: str) -> PreparedPrompt:  # noqa: ARG002
-        """Render the template, tokenise, and find the boundary. The session does not change the prompt.
+        """Render the template, tokenise, and find the boundaries. The session does not change the prompt.
 
         Raises:
             RequestError: the template refuses the messages.
@@ -46,7 +60,11 @@ class ServedChatModel:
         prompt = self._prompts.prepare(chat, tenant=tenant)
         if prompt.capture_declined:
             self._on_declined(prompt.capture_declined)
-        return prompt
+        return prompt if self._anchors is None else self._anchors.mark(chat, prompt)
+
+    def next_turn(self, chat: ChatPrompt, prompt: PreparedPrompt) -> tuple[int, ...] | Warmup:
+        """What every next prompt of the conversation begins with, and one token more; or why it is no use."""
+        return next_turn(self._prompts, chat, prompt)
 
     def text_stream(self, prompt: PreparedPrompt, *, stop: Sequence[str]) -> ReplyText:
         """The text side of one answer."""

@@ -1,7 +1,7 @@
 """The scheduler's decoder over mlx-lm's BatchGenerator, and the only user of it. Engine thread only."""
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
@@ -9,7 +9,9 @@ import mlx.core as mx
 from mlx_lm.generate import BatchGenerator
 from mlx_lm.models.cache import make_prompt_cache
 
-from app.engine.payload import Cache, SealedState, seal
+from app.engine.kinds import Cache, can_be_batched
+from app.engine.one_row import as_one_row
+from app.engine.payload import SealedState, seal
 from app.engine.sampling import Samplers, logits_processors, token_logprob
 from app.errors import RestoreError
 from app.events import FinishReason
@@ -28,6 +30,10 @@ class BatchLimits:
     prefill_batch: int
     prefill_step_tokens: int
 
+    def one_at_a_time(self) -> "BatchLimits":
+        """The same chunk for one row alone."""
+        return replace(self, max_running=1, prefill_batch=1)
+
 
 @dataclass(slots=True)
 class _Row:
@@ -41,18 +47,23 @@ class _Row:
 
 
 class BatchDecoder:
-    """Continuous batching for one model.
+    """Continuous batching for one model. A model whose caches cannot be merged runs one row at a time.
 
     Args:
         model: an mlx-lm model.
         end_tokens: token ids that end a reply.
         limits: batch sizes and the prefill chunk.
+        truncatable: whether sealed states may be cut back, where their caches can be.
     """
 
-    def __init__(self, model: Any, *, end_tokens: Iterable[int], limits: BatchLimits) -> None:
+    def __init__(
+        self, model: Any, *, end_tokens: Iterable[int], limits: BatchLimits, truncatable: bool = True
+    ) -> None:
         self._model = model
         self._end_tokens = sorted(end_tokens)
-        self._limits = limits
+        self._truncatable = truncatable
+        self._batched = can_be_batched(self.new_caches())
+        self._limits = limits if self._batched else limits.one_at_a_time()
         self._samplers = Samplers()
         self._rows: dict[JobId, _Row] = {}
         self._by_uid: dict[int, _Row] = {}
@@ -63,13 +74,25 @@ class BatchDecoder:
         caches: list[Cache] = make_prompt_cache(self._model)
         return caches
 
+    def restrict(self, limits: BatchLimits, *, truncatable: bool) -> None:
+        """Go on with these limits, with nothing admitted; for what a model turns out not to be good for."""
+        self._limits = limits if self._batched else limits.one_at_a_time()
+        self._truncatable = truncatable
+        self.rebuild()
+
+    @property
+    def max_running(self) -> int:
+        """How many jobs it can run at once; more that are admitted wait in it."""
+        return self._limits.max_running
+
     def admit(self, job: Job, *, start: int, state: list[Cache] | None, stops: Sequence[int]) -> None:
         """Queue a job for prefill from `start` on; its segments end at `stops` and at the prompt's end."""
         edges = [start, *stops, len(job.tokens)]
+        caches = self.new_caches() if state is None else state
         (uid,) = self._generator.insert_segments(
             [[list(job.tokens[begin:end]) for begin, end in pairwise(edges)]],
             max_tokens=[job.max_tokens],
-            caches=[state],
+            caches=[caches if self._batched else as_one_row(caches)],
             # A list of its own: mlx-lm appends to it as the state grows.
             all_tokens=[list(job.tokens[:start])],
             samplers=[self._samplers.sampler(job.sampling)],
@@ -114,7 +137,7 @@ class BatchDecoder:
             caches, tokens = row.finished
         else:
             caches, tokens = self._generator.extract_cache([row.uid])[row.uid]
-        return Sealed(seal(caches, len(tokens)), pack(tokens))
+        return Sealed(seal(caches, len(tokens), truncatable=self._truncatable), pack(tokens))
 
     def restore(self, payload: SealedState, n_tokens: int) -> list[Cache]:
         """A private state of the first `n_tokens` tokens, checked against what this model would make."""

@@ -13,6 +13,7 @@ from app.scheduler.job import Boundary, Delta, Failed, Job, JobId, Started
 from app.scheduler.ports import Decoder, DeltaSink, StepOutput
 from app.scheduler.reuse import Reuse
 from app.scheduler.shared_prefix import UnderWay, promise_of_snapshot, promise_of_state
+from app.scheduler.warming import Warming
 from app.snapshots.entry import Payload
 
 P = TypeVar("P", bound=Payload)
@@ -49,6 +50,7 @@ class Scheduler(Generic[P, S]):
         decoder: what runs the model.
         reuse: what jobs start from, and what is kept of them.
         admission: where jobs come from.
+        warming: what is done for next turns while no job runs.
         max_running: how many jobs are on the decoder at once.
         shared_prefix_tokens: a job waits for a snapshot under way that saves it at least so many tokens.
         deliver: takes every step's deltas in one call.
@@ -63,6 +65,7 @@ class Scheduler(Generic[P, S]):
         reuse: Reuse[P, S],
         admission: Admission,
         *,
+        warming: Warming[P, S],
         max_running: int,
         shared_prefix_tokens: int,
         deliver: DeltaSink,
@@ -73,6 +76,7 @@ class Scheduler(Generic[P, S]):
         self._decoder = decoder
         self._reuse = reuse
         self._admission = admission
+        self._warming = warming
         self._max_running = max_running
         self._shared_prefix_tokens = shared_prefix_tokens
         self._deliver = deliver
@@ -106,7 +110,7 @@ class Scheduler(Generic[P, S]):
             if not self._running:
                 # The clock of progress starts with work, or an idle night would look like a stall.
                 self._last_step = self._clock()
-                return False
+                return self._warming.step()
             began = self._clock()
             output = self._decoder.step()
             self._step_seconds = self._clock() - began
@@ -162,6 +166,7 @@ class Scheduler(Generic[P, S]):
         ):
             # Registered before anything can raise, so that the job gets its last word.
             run = self._running[job.id] = _Run(job, started=self._clock())
+            self._warming.give_way(job)
             start = self._reuse.start(job)
             run.cached_tokens, run.miss = start.cached_tokens, start.miss
             run.ahead = self._reuse.captures(job, start.cached_tokens)
@@ -223,6 +228,7 @@ class Scheduler(Generic[P, S]):
         log.error("a step failed; its requests are failed and the batch is built anew", exc_info=error)
         failed = self._fail_running(ENGINE_FAILURE, 500, deltas)
         self._deliver(deltas)
+        self._warming.fail()
         self._decoder.rebuild()
         self._last_step = self._clock()
         self._emit(EngineRebuilt(type(error).__name__, failed))

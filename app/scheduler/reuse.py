@@ -10,7 +10,8 @@ from app.errors import RestoreError, UnsupportedCacheError
 from app.events import Miss, Origin, PayloadRestored, PayloadSealed, Rejection
 from app.scheduler.job import Boundary, Job
 from app.scheduler.ports import Decoder
-from app.snapshots.entry import Payload, token_count
+from app.snapshots.entry import BYTES_PER_TOKEN, Payload, TokenBytes, token_count
+from app.snapshots.lookup import Candidate
 from app.snapshots.store import SnapshotStore
 
 P = TypeVar("P", bound=Payload)
@@ -54,7 +55,7 @@ class Reuse(Generic[P, S]):
         self._decoder = decoder
         self._store_completions = store_completions
         self.completions_suffice = store_completions and truncatable
-        """Whether the state at a reply's end serves for all before it; no prefill is cut for a boundary then."""
+        """Whether the state at a reply's end serves for all before it: no prefill is cut for a boundary then."""
         self._emit = emit
         self._clock = clock
 
@@ -77,6 +78,19 @@ class Reuse(Generic[P, S]):
         """How many tokens of a job the store can give it now. A question: nothing is counted or touched."""
         found = self._store.find(bucket=job.bucket, session=job.session, tokens=job.packed)
         return found.candidates[0].use_tokens if found.candidates else 0
+
+    def nearest(self, job: Job) -> Candidate[P] | None:
+        """The best stored state for a warm-up. A question: nothing is counted or touched."""
+        found = self._store.find(bucket=job.bucket, session=job.session, tokens=job.packed)
+        return found.candidates[0] if found.candidates else None
+
+    def restore(self, job: Job, candidate: Candidate[P]) -> S | None:
+        """The state of a candidate, or None where it cannot be had; no lookup is counted."""
+        return self._restore(job, candidate.payload, candidate.use_tokens)
+
+    def keep_warmed(self, job: Job) -> Rejection | None:
+        """Store the state of a warm-up that stands at its last boundary, as a guess, or say why not."""
+        return self._keep(job, Origin.BOUNDARY, job.boundaries[-1].length, tentative=True)
 
     def _restore(self, job: Job, payload: P, n_tokens: int) -> S | None:
         began = self._clock()
@@ -110,7 +124,14 @@ class Reuse(Generic[P, S]):
 
     def keep_boundary(self, job: Job, boundary: Boundary) -> None:
         """Store the state of a job whose prefill stands at `boundary`."""
-        self._keep(job, boundary.origin, boundary.length)
+        if not self._is_held(job, boundary):
+            self._keep(job, boundary.origin, boundary.length)
+
+    def _is_held(self, job: Job, boundary: Boundary) -> bool:
+        """Whether another job that started cold beside this one has brought their anchor already."""
+        return boundary.origin is Origin.SYSTEM and self._store.has_anchor(
+            bucket=job.bucket, tokens=TokenBytes(job.packed[: boundary.length * BYTES_PER_TOKEN])
+        )
 
     def keep_completion(self, job: Job, generated_tokens: int) -> None:
         """Store the state at a reply's end, where that is wanted."""
@@ -129,7 +150,7 @@ class Reuse(Generic[P, S]):
         if self.completions_suffice and self._store.limits.enabled and job.use_snapshots:
             self._keep(job, Origin.COMPLETION, len(job.tokens))
 
-    def _keep(self, job: Job, origin: Origin, n_tokens: int) -> None:
+    def _keep(self, job: Job, origin: Origin, n_tokens: int, *, tentative: bool = False) -> Rejection | None:
         began = self._clock()
         try:
             sealed = self._decoder.seal(job.id)
@@ -137,16 +158,17 @@ class Reuse(Generic[P, S]):
             log.info("a state is not stored: %s", refusal)
             self._emit(PayloadSealed(origin, job.trace, began, self._clock(), n_tokens, None))
             self._refuse(job, Rejection.UNSUPPORTED, origin, n_tokens)
-            return
+            return Rejection.UNSUPPORTED
         payload = sealed.payload
         n_tokens = token_count(sealed.tokens)
         self._emit(PayloadSealed(origin, job.trace, began, self._clock(), n_tokens, payload.nbytes))
-        self._store.insert(
+        return self._store.insert(
             bucket=job.bucket,
             session=None if origin is Origin.SYSTEM else job.session,
             origin=origin,
             tokens=sealed.tokens,
             payload=payload,
+            tentative=tentative,
             cause=job.trace,
         )
 

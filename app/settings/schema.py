@@ -154,11 +154,34 @@ class Snapshots(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     supersede: Annotated[
         bool, Meta(description="Let a conversation's newer snapshot replace the older ones it contains.")
     ]
+    keep_ancestors: Annotated[
+        int,
+        Meta(
+            ge=0,
+            description="Superseded snapshots a session keeps while there is room, for when its last"
+            " messages are edited.",
+        ),
+    ]
+    system_anchors: Annotated[
+        bool,
+        Meta(description="Keep the state of each system prompt, and start new conversations from it."),
+    ]
     completions: Annotated[
         Literal["auto", "always", "never"],
         Meta(
             description="Whether the state at a reply's end is kept as well; auto keeps it where the model's"
             " state can be truncated."
+        ),
+    ]
+    warmup: Annotated[
+        bool,
+        Meta(description="After a reply, compute in idle time what the next turn will begin with."),
+    ]
+    reasoning_echo_bytes: Annotated[
+        Bytes | Off,
+        Meta(
+            description="Memory for replies' reasoning, for clients that leave it out later; off keeps none.",
+            extra={"hint": "to keep no reasoning write off"},
         ),
     ]
 

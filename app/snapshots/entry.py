@@ -102,4 +102,5 @@ class Entry(Generic[P]):
     last_used: float
     used: int = 0
     hits: int = 0
+    tentative: bool = False
     standing: Standing = Standing.LIVE

@@ -21,6 +21,7 @@ class Limits:
         max_arrays: device arrays of all entries together, at least 1; None sets no such limit.
         enabled: False makes a store that refuses every insert and misses every lookup.
         supersede: whether a session's longer entry removes those it can stand in for.
+        keep_ancestors: how many superseded boundaries a session keeps while there is room, at least 0.
 
     Raises:
         ConfigurationError: a value is out of its range.
@@ -33,6 +34,7 @@ class Limits:
     max_arrays: int | None = None
     enabled: bool = True
     supersede: bool = True
+    keep_ancestors: int = 0
 
     def __post_init__(self) -> None:
         _at_least_one("capacity_bytes", self.capacity_bytes, "byte", SWITCH_OFF)
@@ -43,6 +45,10 @@ class Limits:
         if self.max_arrays is not None:
             _at_least_one(
                 "max_arrays", self.max_arrays, "array", f"None sets no limit on arrays; {SWITCH_OFF}"
+            )
+        if self.keep_ancestors < 0:
+            raise ConfigurationError(
+                f"snapshots.keep_ancestors must be at least 0, got {self.keep_ancestors}; 0 keeps none"
             )
         # The comparison is written so that NaN fails it; an infinite lifetime has its own word.
         if self.ttl_seconds is not None and not 0 < self.ttl_seconds < math.inf:

@@ -48,6 +48,7 @@ class Found(Generic[P]):
     reason: Miss
     common_prefix_tokens: int
     prompt_tokens: int
+    tokens: TokenBytes
     started: float
     ended: float
 

@@ -24,12 +24,20 @@ from app.events import (
     StoreCall,
     TraceRef,
 )
-from app.snapshots.entry import Bucket, Entry, P, TokenBytes, token_count
+from app.snapshots.entry import BYTES_PER_TOKEN, Bucket, Entry, P, Standing, TokenBytes, token_count
 from app.snapshots.holdings import Holdings
 from app.snapshots.limits import Limits
 from app.snapshots.lookup import Candidate, Found, look_up
 from app.snapshots.outbox import Outbox
-from app.snapshots.succession import next_victim, same_session, superseded_by, turn_boundary
+from app.snapshots.succession import (
+    Superseded,
+    becoming_kept,
+    next_victim,
+    same_session,
+    standing_after_use,
+    superseded_by,
+    turn_boundary,
+)
 from app.snapshots.tree import Walk
 
 
@@ -99,8 +107,8 @@ class SnapshotStore(Generic[P]):
                 candidates, reason, common = look_up(
                     self._held.index, self._limits, bucket=bucket, session=session, tokens=tokens
                 )
-                return Found(candidates, reason, common, prompt_tokens, journal.now, self._clock())
-            return Found((), reason, 0, prompt_tokens, journal.now, self._clock())
+                return Found(candidates, reason, common, prompt_tokens, tokens, journal.now, self._clock())
+            return Found((), reason, 0, prompt_tokens, tokens, journal.now, self._clock())
 
     def hit(
         self,
@@ -117,7 +125,10 @@ class SnapshotStore(Generic[P]):
         with self._transaction(StoreCall.LOOKUP, cause, found) as journal:
             entry = self._held.get(candidate.entry.id)
             if entry is not None:
-                self._held.use(entry, journal.now)
+                whole = candidate.use_tokens == entry.facts.tokens
+                if whole and entry.tentative:
+                    self._settle(entry, found, journal)
+                self._held.use(entry, journal.now, standing_after_use(entry, whole=whole))
             journal.events.append(
                 LookupHit(
                     entry=candidate.entry,
@@ -127,6 +138,15 @@ class SnapshotStore(Generic[P]):
                     failed_restores=failed_restores,
                 )
             )
+
+    def has_anchor(self, *, bucket: Bucket, tokens: TokenBytes) -> bool:
+        """Whether the bucket holds a `system` snapshot of exactly `tokens`; O(tokens).
+
+        Expired entries are removed first, as `find` does. It is no lookup: nothing is counted or touched.
+        """
+        with self._transaction(StoreCall.SWEEP) as journal:
+            self._remove_expired(journal)
+            return bool(self._held.index.shared(bucket, tokens).equal)
 
     def miss(self, found: Found[P], *, failed_restores: int = 0, cause: TraceRef | None = None) -> Miss:
         """Say that the request starts cold; the reason is the one in `found`."""
@@ -149,11 +169,13 @@ class SnapshotStore(Generic[P]):
         origin: Origin,
         tokens: TokenBytes,
         payload: P,
+        tentative: bool = False,
         cause: TraceRef | None = None,
     ) -> Rejection | None:
         """Store the state of exactly `tokens`, or say why not; a rejection touches nothing else.
 
-        A `system` snapshot belongs to no session, whatever `session` says.
+        A `system` snapshot belongs to no session, whatever `session` says. A `tentative` one is a guess at
+        what will be asked for: it takes the place of what it stands in for when first hit, not before.
         """
         session = None if origin is Origin.SYSTEM else session
         with self._transaction(StoreCall.INSERT, cause) as journal:
@@ -165,15 +187,16 @@ class SnapshotStore(Generic[P]):
                 journal.events.append(self._rejected(reason, origin, session, facts.tokens, facts.nbytes))
                 return reason
             self._last_id = facts.id
-            entry = Entry(facts, bucket, payload, journal.now, cause, last_used=journal.now)
+            entry = Entry(
+                facts, bucket, payload, journal.now, cause, last_used=journal.now, tentative=tentative
+            )
             walk = self._held.index.around(entry, tokens)
             # All payloads are asked before the first removal: a question that fails leaves all as it was.
-            superseded = superseded_by(entry, walk) if self._limits.supersede else []
+            superseded = [] if tentative else self._superseded_by(entry, walk)
             for equal in walk.equal:
                 if equal.facts.origin is origin:
                     self._remove(equal, Removal.REPLACED, journal)
-            for old in superseded:
-                self._remove(old, Removal.SUPERSEDED, journal)
+            self._supersede(entry, superseded, journal)
             self._held.add(entry, tokens)
             journal.events.append(SnapshotInserted(entry.facts))
             self._remove_expired(journal)
@@ -209,7 +232,7 @@ class SnapshotStore(Generic[P]):
             return cleared
 
     def shed(self, nbytes: int, *, cause: TraceRef | None = None) -> int:
-        """Free at least `nbytes` for others, or all there is: expired entries, then least recently used.
+        """Free at least `nbytes` for others, or all there is: expired entries, then in the order of leaving.
 
         Returns the bytes freed.
         """
@@ -217,7 +240,7 @@ class SnapshotStore(Generic[P]):
             before = self._held.nbytes
             self._remove_expired(journal)
             while self._held and before - self._held.nbytes < nbytes:
-                self._remove(next(iter(self._held)), Removal.PRESSURE, journal)
+                self._make_room(next(iter(self._held)), Removal.PRESSURE, journal)
             return before - self._held.nbytes
 
     def _rejected(
@@ -230,14 +253,48 @@ class SnapshotStore(Generic[P]):
         boundary = turn_boundary(newcomer, walk, held)
         while (reason := self._limits.exceeded(len(held), held.nbytes, held.arrays)) is not None:
             victim = next_victim(held, newcomer, boundary)
-            self._remove(victim, reason, journal, self_eviction=same_session(victim, newcomer))
+            self._make_room(victim, reason, journal, self_eviction=same_session(victim, newcomer))
+
+    def _make_room(
+        self, victim: Entry[P], reason: Removal, journal: _Journal, *, self_eviction: bool = False
+    ) -> None:
+        """Remove `victim` for `reason`; but a kept one was superseded long ago, and is no eviction now."""
+        if victim.standing is Standing.KEPT:
+            self._remove(victim, Removal.SUPERSEDED, journal)
+        else:
+            self._remove(victim, reason, journal, self_eviction=self_eviction)
+
+    def _superseded_by(self, newcomer: Entry[P], walk: Walk[P]) -> list[Superseded[P]]:
+        return superseded_by(newcomer, walk) if self._limits.supersede else []
+
+    def _settle(self, entry: Entry[P], found: Found[P], journal: _Journal) -> None:
+        """The guess was right: what `entry` stands in for makes way now."""
+        own = TokenBytes(found.tokens[: entry.facts.tokens * BYTES_PER_TOKEN])
+        superseded = self._superseded_by(entry, self._held.index.around(entry, own))
+        entry.tentative = False
+        self._supersede(entry, superseded, journal)
+
+    def _supersede(self, successor: Entry[P], superseded: list[Superseded[P]], journal: _Journal) -> None:
+        """Remove what `successor` stands in for, but for the ancestors that its session may keep."""
+        most = self._limits.keep_ancestors
+        staying = becoming_kept(superseded, most)
+        for old, contained in superseded:
+            if old in staying:
+                self._held.keep(old, journal.now)
+                # The conversation is past what it guessed.
+                old.tentative = False
+            elif contained or old.standing is not Standing.KEPT:
+                self._remove(old, Removal.SUPERSEDED, journal)
+        kept = self._held.kept(successor.bucket, successor.facts.session)
+        for old in kept[: max(0, len(kept) - most)]:
+            self._remove(old, Removal.SUPERSEDED, journal)
 
     def _remove_expired(self, journal: _Journal) -> None:
-        while self._held:
-            oldest = next(iter(self._held))
-            if not self._limits.expired(journal.now - oldest.last_used):
-                return
-            self._remove(oldest, Removal.TTL, journal)
+        for standing in Standing:
+            while (oldest := self._held.first(standing)) is not None:
+                if not self._limits.expired(journal.now - oldest.last_used):
+                    break
+                self._remove(oldest, Removal.TTL, journal)
 
     def _remove(
         self, entry: Entry[P], reason: Removal, journal: _Journal, *, self_eviction: bool = False

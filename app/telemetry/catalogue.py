@@ -6,7 +6,7 @@
 from collections.abc import Iterable
 from enum import StrEnum
 
-from app.events import Miss, Origin, Outcome, Rejection, Removal
+from app.events import Miss, Origin, Outcome, Rejection, Removal, Warmup
 from app.snapshots.stats import HIT
 from app.telemetry.series import Kind, Label, Series
 
@@ -42,6 +42,15 @@ class Prompt(StrEnum):
 
     COMPUTED = "computed"
     CACHED = "cached"
+
+
+class Capability(StrEnum):
+    """What a model may turn out not to be good for."""
+
+    REUSE = "reuse"
+    TRUNCATION = "truncation"
+    BATCHED_PREFILL = "batched_prefill"
+    BATCHED_DECODE = "batched_decode"
 
 
 OTHER = "other"
@@ -158,6 +167,10 @@ IDLE_BEFORE_REMOVAL = _histogram(
     unit="seconds",
 )
 DECLINES = _counter("samovar_capture_declines_total", "Requests that got no boundary snapshot.", DECLINE)
+WARMUPS = _counter(
+    "samovar_warmups_total", "Next turns prepared after a reply, or why not.", _label("outcome", Warmup)
+)
+WARMUP_TOKENS = _counter("samovar_warmup_tokens_total", "Tokens computed for next turns.", unit="tokens")
 
 REQUESTS = _counter("samovar_requests_total", "Requests by route and by how they ended.", ROUTE, OUTCOME)
 RUNNING = _gauge("samovar_requests_running", "Requests in prefill or decode.")
@@ -224,14 +237,20 @@ BUILD = _gauge(
 MODEL = _gauge(
     "samovar_model_info", "Always 1; what is served.", *map(Label, ("model", "family", "cache_kinds"))
 )
+CAPABILITY = _gauge(
+    "samovar_model_capability",
+    "1 where the check at the model's load found that it can be relied on.",
+    _label("capability", Capability),
+)
 
 CATALOGUE: tuple[Series, ...] = (
     *(INSERTS, INSERTED_BYTES, REMOVALS, REMOVED_BYTES, SELF_EVICTIONS, REJECTIONS),
     *(LOOKUPS, LOOKUP_TOKENS, REUSED_TOKENS, ENTRIES, BYTES, ARRAYS),
     *(CAPACITY_BYTES, MAX_ENTRIES, TTL_SECONDS),
     *(SIZE, PREFIX, DIVERGENCE, CAPTURE, RESTORE, LOOKUP_TIME, REUSE_GAP, IDLE_BEFORE_REMOVAL, DECLINES),
+    *(WARMUPS, WARMUP_TOKENS),
     *(REQUESTS, RUNNING, WAITING, TIME_TO_FIRST_TOKEN, INTER_TOKEN_LATENCY),
     *(QUEUE, PREFILL, DECODE, DURATION, PROMPT_TOKENS, GENERATED_TOKENS),
-    *(DEVICE_MEMORY, REBUILDS, LAST_STEP, DROPPED, BUILD, MODEL),
+    *(DEVICE_MEMORY, REBUILDS, LAST_STEP, DROPPED, BUILD, MODEL, CAPABILITY),
 )
 """Every series of ours, in the order of docs/metrics.md."""

@@ -20,6 +20,7 @@ from app.events import (
     SnapshotRemoved,
     TraceRef,
     Transaction,
+    WarmupEnded,
 )
 from app.telemetry.catalogue import OTHER, Prompt, Reuse
 from app.telemetry.metrics import Instruments
@@ -49,6 +50,9 @@ class Counting:
                 self._payload(event)
             case CaptureDeclined(reason=reason):
                 to.declines.get(reason, to.declines[OTHER]).inc()
+            case WarmupEnded(outcome=outcome, computed_tokens=computed_tokens):
+                to.warmups[outcome].inc()
+                to.warmup_tokens.inc(computed_tokens)
             case GenerationEnded():
                 self._generation(event)
             case RequestEnded():

@@ -23,6 +23,7 @@ from app.events import (
     SnapshotRemoved,
     TraceRef,
     Transaction,
+    WarmupEnded,
 )
 from app.telemetry.snapshot_facts import Facts, HashSession, facts_of
 from app.telemetry.stages import stages_of
@@ -49,7 +50,7 @@ class EventLines:
                 self._logger.error("engine rebuilt", error=event.error, failed_jobs=event.failed_jobs)
             case RequestEnded():
                 self._request(event)
-            case Transaction() | PayloadSealed() | PayloadRestored() | CaptureDeclined():
+            case Transaction() | PayloadSealed() | PayloadRestored() | CaptureDeclined() | WarmupEnded():
                 if self._logger.is_enabled_for(logging.DEBUG):
                     self._detail(event)
             case _:
@@ -83,7 +84,9 @@ class EventLines:
             seconds=ended.seconds,
         )
 
-    def _detail(self, event: Transaction | PayloadSealed | PayloadRestored | CaptureDeclined) -> None:
+    def _detail(
+        self, event: Transaction | PayloadSealed | PayloadRestored | CaptureDeclined | WarmupEnded
+    ) -> None:
         trace = _trace(event.cause)
         match event:
             case Transaction():
@@ -110,6 +113,14 @@ class EventLines:
                 )
             case CaptureDeclined():
                 self._logger.debug("capture declined", reason=event.reason, **trace)
+            case WarmupEnded():
+                self._logger.debug(
+                    "warm-up",
+                    outcome=event.outcome.value,
+                    tokens=event.tokens,
+                    computed_tokens=event.computed_tokens,
+                    **trace,
+                )
             case _:
                 assert_never(event)
 

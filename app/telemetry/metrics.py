@@ -17,9 +17,9 @@ from prometheus_client import (
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.metrics_core import Metric
 
-from app.events import Outcome, Removal
+from app.events import Outcome, Removal, Warmup
 from app.telemetry import catalogue
-from app.telemetry.catalogue import OTHER, Prompt, Reuse
+from app.telemetry.catalogue import OTHER, Capability, Prompt, Reuse
 from app.telemetry.series import Series
 
 
@@ -40,6 +40,7 @@ class Model:
     name: str
     family: str
     cache_kinds: str
+    capabilities: frozenset[Capability] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,8 @@ class Instruments:
     reuse_gap: Histogram
     idle_before_removal: Mapping[Removal, Histogram]
     declines: Mapping[str, Counter]
+    warmups: Mapping[Warmup, Counter]
+    warmup_tokens: Counter
     requests: Mapping[tuple[str, Outcome], Counter]
     time_to_first_token: Mapping[Reuse, Histogram]
     queue: Histogram
@@ -68,11 +71,14 @@ class Instruments:
     generated_tokens: Counter
     rebuilds: Counter
     model: Gauge
+    capability: Mapping[Capability, Gauge]
 
     def set_model(self, model: Model) -> None:
         """State what is served; what was stated before is withdrawn."""
         self.model.clear()
         self.model.labels(model.name, model.family, model.cache_kinds).set(1)
+        for capability, gauge in self.capability.items():
+            gauge.set(capability in model.capabilities)
 
 
 def declare(
@@ -94,9 +100,12 @@ def declare(
     _gauge(catalogue.BUILD, registry).labels(build.version, build.python, build.mlx, build.mlx_lm).set(1)
     idle = _histogram(catalogue.IDLE_BEFORE_REMOVAL, registry)
     declines = _counter(catalogue.DECLINES, registry)
+    warmups = _counter(catalogue.WARMUPS, registry)
+    warmup_tokens = _counter(catalogue.WARMUP_TOKENS, registry)
     requests = _counter(catalogue.REQUESTS, registry)
     first_token = _histogram(catalogue.TIME_TO_FIRST_TOKEN, registry)
     prompt_tokens = _counter(catalogue.PROMPT_TOKENS, registry)
+    capability = _gauge(catalogue.CAPABILITY, registry)
     return Instruments(
         size=_histogram(catalogue.SIZE, registry),
         prefix=_histogram(catalogue.PREFIX, registry),
@@ -107,6 +116,8 @@ def declare(
         reuse_gap=_histogram(catalogue.REUSE_GAP, registry),
         idle_before_removal={reason: idle.labels(reason.value) for reason in Removal},
         declines={reason: declines.labels(reason) for reason in _with_other(decline_reasons)},
+        warmups={outcome: warmups.labels(outcome.value) for outcome in Warmup},
+        warmup_tokens=warmup_tokens,
         requests={
             (route, outcome): requests.labels(route, outcome.value)
             for route in _with_other(routes)
@@ -121,6 +132,7 @@ def declare(
         generated_tokens=_counter(catalogue.GENERATED_TOKENS, registry),
         rebuilds=_counter(catalogue.REBUILDS, registry),
         model=_gauge(catalogue.MODEL, registry),
+        capability={each: capability.labels(each.value) for each in Capability},
     )
 
 

@@ -29,6 +29,7 @@ from app.events import (
     StoreCall,
     TraceRef,
     Transaction,
+    WarmupEnded,
 )
 from app.telemetry.snapshot_facts import SESSION_HASH, Facts, HashSession, facts_of
 from app.telemetry.stages import stages_of
@@ -77,7 +78,7 @@ class EventSpans:
     def __call__(self, event: Event) -> None:
         """Make the spans of one event; none where its trace is not sampled."""
         match event:
-            case Transaction() | PayloadSealed() | PayloadRestored() | GenerationEnded():
+            case Transaction() | PayloadSealed() | PayloadRestored() | WarmupEnded() | GenerationEnded():
                 if event.cause is None or event.cause.sampled:
                     self._record(event)
             case CaptureDeclined() | RequestEnded() | EngineRebuilt():
@@ -85,7 +86,9 @@ class EventSpans:
             case _:
                 assert_never(event)
 
-    def _record(self, event: Transaction | PayloadSealed | PayloadRestored | GenerationEnded) -> None:
+    def _record(
+        self, event: Transaction | PayloadSealed | PayloadRestored | WarmupEnded | GenerationEnded
+    ) -> None:
         pen = _Pen(self._tracer, self._unix_nanoseconds() - _nanoseconds(self._clock()))
         match event:
             case Transaction():
@@ -94,6 +97,8 @@ class EventSpans:
                 _capture(event, pen)
             case PayloadRestored():
                 _restore(event, pen)
+            case WarmupEnded():
+                _warmup(event, pen)
             case GenerationEnded():
                 _stages(event, pen)
             case _:
@@ -182,6 +187,18 @@ def _restore(restored: PayloadRestored, pen: _Pen) -> None:
     attributes: Facts = {PREFIX + "tokens": restored.tokens, PREFIX + "bytes": restored.nbytes}
     times = (restored.started, restored.ended)
     pen.draw("snapshot.restore", times, _inside(restored.cause), attributes, error=restored.error)
+
+
+def _warmup(warmed: WarmupEnded, pen: _Pen) -> None:
+    """A span of what was run; the restore, the capture and the insert in it stand beside it."""
+    if warmed.started is None:
+        return
+    attributes: Facts = {
+        PREFIX + "outcome": warmed.outcome.value,
+        PREFIX + "tokens": warmed.tokens,
+        PREFIX + "computed_tokens": warmed.computed_tokens,
+    }
+    pen.draw("snapshot.warmup", (warmed.started, warmed.ended), _inside(warmed.cause), attributes)
 
 
 def _stages(ended: GenerationEnded, pen: _Pen) -> None:

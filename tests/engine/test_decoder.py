@@ -11,12 +11,14 @@ from app.scheduler.job import JobId, Sampling
 from app.snapshots.entry import pack, token_count
 from tests.engine.conftest import new_decoder
 from tests.support.decoding import run, run_all
+from tests.support.families import WINDOW
 from tests.support.jobs import make_job
-from tests.support.tiny import FAMILIES
 
 PROMPT = [(7 * i + i * i) % 250 for i in range(61)]
 OTHER = [(11 * i + 3) % 250 for i in range(37)]
 BOUNDARY = 40
+FAMILIES = ("llama", "qwen3_next", "lfm2", "gemma3_text")
+"""Dense, two hybrids that only whole snapshots serve, sliding window; tests/families has all the others."""
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -85,11 +87,10 @@ def test_a_dense_state_cut_back_is_the_shorter_state(tiny):
 def test_a_sliding_window_can_be_cut_back_only_until_it_wraps(tiny):
     """Before the window is full all positions are there; after it, they are not, and it says so."""
     decoder = new_decoder(tiny("gemma3_text"))
-    window = FAMILIES["gemma3_text"]["sliding_window"]
     short = run(decoder, make_job(PROMPT[:50], max_tokens=2)).at_end
     long = run(decoder, make_job([*PROMPT, *OTHER], max_tokens=2)).at_end
 
-    assert token_count(short.tokens) < window < token_count(long.tokens)
+    assert token_count(short.tokens) < WINDOW < token_count(long.tokens)
     assert short.payload.can_truncate_to(30)
     cut = run(decoder, make_job([*PROMPT[:30], *OTHER], max_tokens=8), short, use_tokens=30)
     assert cut.tokens == run(decoder, make_job([*PROMPT[:30], *OTHER], max_tokens=8)).tokens

@@ -17,7 +17,8 @@ from app.engine.memory import (
 from app.engine.warmup import warm_up
 from app.errors import ModelError
 from tests.engine.conftest import no_progress
-from tests.support.tiny import CONTEXT_LENGTH, make_tiny_model
+from tests.support.families import CONTEXT_LENGTH
+from tests.support.tiny import make_tiny_model
 
 
 def load(tmp_path, **source):

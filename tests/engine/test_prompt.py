@@ -8,7 +8,8 @@ from app.engine.prompt import common_prefix
 from app.errors import RequestError
 from app.events import Origin
 from app.snapshots.entry import pack
-from tests.support.tiny import CHATML, CONTEXT_LENGTH
+from tests.support.families import CONTEXT_LENGTH
+from tests.support.tiny import CHATML
 
 USER = {"role": "user", "content": "What is the weather?"}
 CALL = {
@@ -50,10 +51,9 @@ def text_of(model, tokens):
         (USER,),
         ({"role": "system", "content": "Be brief."}, USER),
         (USER, CALL, TOOL),
-        (USER, CALL, TOOL, ANSWER),
-        (USER, ANSWER),
+        (USER, CALL),
     ],
-    ids=["user", "system+user", "tool", "assistant after tool", "assistant"],
+    ids=["user", "system+user", "tool", "unanswered call"],
 )
 def test_the_boundary_is_the_history_whatever_the_last_role(model, messages):
     """What lies before the generation prompt is what the next turn repeats."""

@@ -17,7 +17,16 @@ class Mutant:
 MUTANTS = (
     Mutant(
         "a hit makes its entry the most recently used",
-        (("holdings", "        self._entries.move_to_end(entry.facts.id)\n", ""),),
+        (
+            (
+                "holdings",
+                "        entry.hits += 1\n",
+                """\
+        entry.hits += 1
+        self._lines[standing].move_to_end(entry.facts.id, last=False)
+""",
+            ),
+        ),
     ),
     Mutant(
         "a hit makes its branch of the tree the most recently used",
@@ -78,14 +87,14 @@ MUTANTS = (
         (
             (
                 "succession",
-                "old.facts.origin is newcomer.facts.origin or ",
-                "True or ",
+                "each.contained or each.entry.facts.origin is newcomer.facts.origin",
+                "True",
             ),
         ),
     ),
     Mutant(
         "what can be truncated to an entry of another origin supersedes it",
-        (("succession", " or newcomer.payload.can_truncate_to(old.facts.tokens)", ""),),
+        (("succession", "each.contained or ", ""),),
     ),
     Mutant(
         "without a session nothing is superseded",
@@ -93,7 +102,7 @@ MUTANTS = (
     ),
     Mutant(
         "a newcomer's own boundary is evicted last",
-        (("succession", "next(others, first) if first is boundary else first", "first"),),
+        (("succession", "    if first is not boundary:\n", "    if True:\n"),),
     ),
     Mutant(
         "a newcomer is never evicted by its own insert",
@@ -134,6 +143,86 @@ MUTANTS = (
         (("lookup", "if each.use_tokens >= limits.min_prefix_tokens", "if each.use_tokens"),),
     ),
     Mutant(
+        "a superseded ancestor stays while its session may keep it",
+        (("succession", "boundaries[max(0, len(boundaries) - most) :]", "[]"),),
+    ),
+    Mutant(
+        "of several superseded boundaries the longest stay",
+        (("succession", "boundaries[max(0, len(boundaries) - most) :]", "boundaries[:most]"),),
+    ),
+    Mutant(
+        "only boundaries stay as ancestors",
+        (("succession", "old.facts.origin is Origin.BOUNDARY and not contained", "not contained"),),
+    ),
+    Mutant(
+        "what the newcomer can be cut back to does not stay beside it",
+        (("succession", " and not contained and", " and"),),
+    ),
+    Mutant(
+        "an ancestor's time runs from when it was superseded, not from each later turn",
+        (("succession", " and old.standing is Standing.LIVE\n    ]", "\n    ]"),),
+    ),
+    Mutant(
+        "a session keeps no more ancestors than it may",
+        (("store", "kept[: max(0, len(kept) - most)]", "kept[:0]"),),
+    ),
+    Mutant(
+        "the oldest ancestor goes first",
+        (("store", "kept[: max(0, len(kept) - most)]", "kept[most:]"),),
+    ),
+    Mutant(
+        "ancestors go before all else",
+        (("entry", "    KEPT = 0\n    LIVE = 1\n", "    LIVE = 0\n    KEPT = 1\n"),),
+    ),
+    Mutant(
+        "an ancestor that makes room leaves as superseded",
+        (("store", "        if victim.standing is Standing.KEPT:\n", "        if False:\n"),),
+    ),
+    Mutant(
+        "an ancestor that is hit is live again",
+        (("succession", "    if not whole:\n", "    if not whole or entry.standing is Standing.KEPT:\n"),),
+    ),
+    Mutant(
+        "a state that was cut for a request is not raised by it",
+        (("succession", "    if not whole:\n", "    if False:\n"),),
+    ),
+    Mutant(
+        "an anchor that is hit goes last",
+        (("succession", "Standing.ANCHOR if entry.facts.origin is Origin.SYSTEM else ", ""),),
+    ),
+    Mutant(
+        "an anchor that was never hit goes like any other entry",
+        (
+            (
+                "holdings",
+                "        self._line_up(entry)\n        self.index.add(entry, tokens)\n",
+                """\
+        entry.standing = Standing.ANCHOR if entry.facts.origin is Origin.SYSTEM else Standing.LIVE
+        self._line_up(entry)
+        self.index.add(entry, tokens)
+""",
+            ),
+        ),
+    ),
+    Mutant(
+        "a boundary is not spared at the cost of an anchor",
+        (("succession", "second if second.standing is first.standing else first", "second"),),
+    ),
+    Mutant(
+        "anchors and ancestors expire too",
+        (("store", "        for standing in Standing:\n", "        for standing in [Standing.LIVE]:\n"),),
+    ),
+    Mutant(
+        "an anchor is one of the very tokens",
+        (
+            (
+                "store",
+                "bool(self._held.index.shared(bucket, tokens).equal)",
+                "bool(self._held.index.shared(bucket, tokens).common_tokens)",
+            ),
+        ),
+    ),
+    Mutant(
         "no more is shed than was asked for",
         (("store", "before - self._held.nbytes < nbytes", "before - self._held.nbytes <= nbytes"),),
     ),
@@ -144,6 +233,34 @@ MUTANTS = (
     Mutant(
         "a node that connects nothing is taken out",
         (("tree", "            _join(node.parent)\n", "            pass\n"),),
+    ),
+    Mutant(
+        "a guess supersedes nothing when it comes in",
+        (
+            (
+                "store",
+                "[] if tentative else self._superseded_by(entry, walk)",
+                "self._superseded_by(entry, walk)",
+            ),
+        ),
+    ),
+    Mutant(
+        "a guess that is hit takes the place of what it contains",
+        (
+            (
+                "store",
+                "                    self._settle(entry, found, journal)\n",
+                "                    pass\n",
+            ),
+        ),
+    ),
+    Mutant(
+        "only a guess that is hit as a whole was right",
+        (("store", "if whole and entry.tentative:", "if entry.tentative:"),),
+    ),
+    Mutant(
+        "a guess is settled once",
+        (("store", "        entry.tentative = False\n", ""),),
     ),
     Mutant(
         "prefixes are compared in whole tokens",

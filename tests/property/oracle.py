@@ -54,6 +54,9 @@ class Row:
     last_used: float
     inserted_by: TraceRef | None
     hits: int = 0
+    kept: bool = False
+    tentative: bool = False
+    proven: bool = False
 
     def facts(self) -> EntryFacts:
         return EntryFacts(
@@ -64,6 +67,9 @@ class Row:
             self.payload.nbytes,
             self.payload.arrays,
         )
+
+    def standing(self) -> str:
+        return "KEPT" if self.kept else "ANCHOR" if self.proven else "LIVE"
 
     def begins(self, tokens: Tokens) -> bool:
         """Whether it is a strict prefix of `tokens`."""
@@ -83,7 +89,10 @@ class Answer:
 
 @dataclass
 class Oracle:
-    """The store's rules over `rows`, the least recently used first."""
+    """The store's rules over `rows`, the least recently used first.
+
+    A row that is `kept` was superseded and stays as an ancestor; a system row is `proven` by its first hit.
+    """
 
     limits: Limits
     clock: Callable[[], float]
@@ -93,6 +102,20 @@ class Oracle:
     last_id: int = 0
 
     # What it holds, always counted anew.
+
+    def leaving(self) -> list[Row]:
+        """The first to go first: kept ancestors, the proven last."""
+        return (
+            [row for row in self.rows if row.kept]
+            + [row for row in self.rows if not row.kept and not row.proven]
+            + [row for row in self.rows if row.proven]
+        )
+
+    def has_anchor(self, bucket: Bucket, tokens: Tokens) -> bool:
+        self._say(StoreCall.SWEEP, None, self._expire(self.clock()))
+        return any(
+            row.origin is Origin.SYSTEM and row.bucket == bucket and row.tokens == tokens for row in self.rows
+        )
 
     def nbytes(self) -> int:
         return sum(row.payload.nbytes for row in self.rows)
@@ -167,16 +190,30 @@ class Oracle:
 
     def hit(self, answer: Answer, choice: int, failed_restores: int, cause: TraceRef | None) -> None:
         facts, length, last_used = answer.candidates[choice]
+        superseded: list[SnapshotEvent] = []
         for row in self.rows:
             if row.id == facts.id:
+                if row.tentative and length == len(row.tokens):
+                    row.tentative = False
+                    superseded = self._settle(row)
                 self.rows.remove(row)
                 self.rows.append(row)
                 row.last_used = self.clock()
                 row.hits += 1
+                if length == len(row.tokens):
+                    row.kept = False
+                    row.proven = row.origin is Origin.SYSTEM
                 break
         gap = answer.at - last_used
         event = LookupHit(facts, answer.prompt_tokens, length, gap, failed_restores)
-        self._say(StoreCall.LOOKUP, cause, [event], at=answer.at)
+        self._say(StoreCall.LOOKUP, cause, [*superseded, event], at=answer.at)
+
+    def _settle(self, row: Row) -> list[SnapshotEvent]:
+        """A guess came true: what it did not do when it came in is done now."""
+        if row.session is None or not self.limits.supersede:
+            return []
+        successor = (row.bucket, row.session, row.origin, row.tokens)
+        return list(self._supersede(*successor, payload=row.payload, now=self.clock()))
 
     def miss(self, answer: Answer, failed_restores: int, cause: TraceRef | None) -> Miss:
         event = LookupMissed(
@@ -199,6 +236,7 @@ class Oracle:
         *,
         payload: Payload,
         cause: TraceRef | None,
+        tentative: bool = False,
     ) -> Rejection | None:
         if origin is Origin.SYSTEM:
             session = None
@@ -208,17 +246,15 @@ class Oracle:
             return reason
         now = self.clock()
         self.last_id += 1
-        new = Row(self.last_id, bucket, session, origin, tokens, payload, now, now, cause)
+        new = Row(
+            self.last_id, bucket, session, origin, tokens, payload, now, now, cause, tentative=tentative
+        )
         events: list[SnapshotEvent] = []
         for row in list(self._of(bucket, session)):
             if row.origin is origin and row.tokens == tokens:
                 events.append(self._remove(row, Removal.REPLACED, now))
-        if self.limits.supersede and session is not None:
-            older = sorted(self._of(bucket, session), key=lambda row: (len(row.tokens), row.id))
-            for row in older:
-                stands_in = row.origin is origin or payload.can_truncate_to(len(row.tokens))
-                if row.begins(tokens) and stands_in:
-                    events.append(self._remove(row, Removal.SUPERSEDED, now))
+        if self.limits.supersede and session is not None and not tentative:
+            events += self._supersede(bucket, session, origin, tokens, payload=payload, now=now)
         self.rows.append(new)
         self.inserted_into.append((bucket, session))
         events.append(SnapshotInserted(new.facts()))
@@ -226,6 +262,30 @@ class Oracle:
         events += self._make_room(new, now)
         self._say(StoreCall.INSERT, cause, events)
         return None
+
+    def _supersede(
+        self, bucket: Bucket, session: str, origin: Origin, tokens: Tokens, *, payload: Payload, now: float
+    ) -> Iterator[SnapshotEvent]:
+        most = self.limits.keep_ancestors
+        older = sorted(self._of(bucket, session), key=lambda row: (len(row.tokens), row.id))
+        contained = [r for r in older if r.begins(tokens) and payload.can_truncate_to(len(r.tokens))]
+        of_its_kind = [
+            r for r in older if r.begins(tokens) and r.origin is origin and r not in contained and not r.kept
+        ]
+        staying = of_its_kind if origin is Origin.BOUNDARY else []
+        while len(staying) > most:
+            staying = staying[1:]
+        for row in older:
+            if row in contained or (row in of_its_kind and row not in staying):
+                yield self._remove(row, Removal.SUPERSEDED, now)
+        for row in staying:
+            self.rows.remove(row)
+            self.rows.append(row)
+            row.last_used = now
+            row.kept = True
+            row.tentative = False
+        while len(kept := [row for row in self._of(bucket, session) if row.kept]) > most:
+            yield self._remove(kept[0], Removal.SUPERSEDED, now)
 
     def _rejection(self, tokens: Tokens, payload: Payload) -> Rejection | None:
         if not self.limits.enabled:
@@ -244,7 +304,7 @@ class Oracle:
             boundaries = [
                 row
                 for row in self._of(new.bucket, new.session)
-                if row.origin is Origin.BOUNDARY and row.begins(new.tokens)
+                if row.origin is Origin.BOUNDARY and not row.kept and row.begins(new.tokens)
             ]
             turn += sorted(boundaries, key=lambda row: row.id)[-1:]
         while True:
@@ -256,9 +316,11 @@ class Oracle:
                 reason = Removal.LRU_ARRAYS
             else:
                 return
-            victim = ([row for row in self.rows if row not in turn] + turn[::-1])[0]
+            others = [row for row in self.leaving() if row not in turn]
+            spared = [row for row in turn[1:] if row in self.rows]
+            victim = next(iter([row for row in others if not row.proven] + spared + others))
             own = new.session is not None and victim in self._of(new.bucket, new.session)
-            yield self._remove(victim, reason, now, self_eviction=own)
+            yield self._evict(victim, reason, now, self_eviction=own)
 
     def refuse(
         self,
@@ -283,7 +345,7 @@ class Oracle:
     def clear(self) -> tuple[int, int]:
         numbers = (len(self.rows), self.nbytes())
         now = self.clock()
-        self._say(StoreCall.CLEAR, None, [self._remove(row, Removal.CLEARED, now) for row in list(self.rows)])
+        self._say(StoreCall.CLEAR, None, [self._remove(row, Removal.CLEARED, now) for row in self.leaving()])
         return numbers
 
     def shed(self, nbytes: int, cause: TraceRef | None) -> int:
@@ -291,7 +353,7 @@ class Oracle:
         before = self.nbytes()
         events = self._expire(now)
         while self.rows and before - self.nbytes() < nbytes:
-            events.append(self._remove(self.rows[0], Removal.PRESSURE, now))
+            events.append(self._evict(self.leaving()[0], Removal.PRESSURE, now))
         self._say(StoreCall.SHED, cause, events)
         return before - self.nbytes()
 
@@ -300,8 +362,16 @@ class Oracle:
 
     def _expire(self, now: float) -> list[SnapshotEvent]:
         ttl = self.limits.ttl_seconds
-        dead = [row for row in self.rows if ttl is not None and now - row.last_used >= ttl]
+        dead = [row for row in self.leaving() if ttl is not None and now - row.last_used >= ttl]
         return [self._remove(row, Removal.TTL, now) for row in dead]
+
+    def _evict(
+        self, row: Row, reason: Removal, now: float, *, self_eviction: bool = False
+    ) -> SnapshotRemoved:
+        """A kept ancestor was superseded already: that is why it goes, whoever needs its room."""
+        if row.kept:
+            return self._remove(row, Removal.SUPERSEDED, now)
+        return self._remove(row, reason, now, self_eviction=self_eviction)
 
     def _remove(
         self, row: Row, reason: Removal, now: float, *, self_eviction: bool = False

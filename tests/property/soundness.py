@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
-from app.snapshots.entry import BYTES_PER_TOKEN, Entry, TokenBytes
+from app.snapshots.entry import BYTES_PER_TOKEN, Entry, Standing, TokenBytes
+from app.snapshots.holdings import Holdings
 from app.snapshots.index import Index
 from app.snapshots.limits import Limits
 from app.snapshots.store import SnapshotStore
@@ -30,6 +31,22 @@ def check_index(index: Index[Any], entries: list[Entry[Any]]) -> dict[int, Token
     assert filed == sessions
     assert all(index._buckets.values()), "a session without buckets was kept"
     return vectors
+
+
+def check_lines(held: Holdings[Any]) -> None:
+    """Every line is in the order of use, which is that of expiry, and each session knows its kept entries."""
+    kept = []
+    for standing, line in held._lines.items():
+        entries = list(line.values())
+        assert all(entry.standing == standing for entry in entries)
+        assert [entry.used for entry in entries] == sorted(entry.used for entry in entries)
+        assert [entry.last_used for entry in entries] == sorted(entry.last_used for entry in entries)
+        kept += [entry for entry in entries if standing == Standing.KEPT]
+    assert all(held._kept.values()), "a session without kept entries was listed"
+    places = {(entry.bucket, entry.facts.session) for entry in kept}
+    assert {
+        place: [entry for entry in kept if (entry.bucket, entry.facts.session) == place] for place in places
+    } == {place: list(entries.values()) for place, entries in held._kept.items()}
 
 
 def check_totals(store: SnapshotStore[Any], limits: Limits) -> None:

@@ -13,7 +13,7 @@ from app.snapshots.lookup import Found
 from app.snapshots.stats import Tally
 from app.snapshots.store import SnapshotStore
 from tests.property.oracle import Answer, Oracle, Tokens
-from tests.property.soundness import check_index, check_totals
+from tests.property.soundness import check_index, check_lines, check_totals
 from tests.support.clock import ManualClock
 from tests.support.snapshots import Block
 
@@ -32,6 +32,7 @@ LIMITS = st.builds(
     min_prefix_tokens=st.sampled_from([1, 2, 3]),
     max_arrays=st.sampled_from([None, None, 12, 6]),
     supersede=st.sampled_from([True, True, True, False]),
+    keep_ancestors=st.sampled_from([0, 1, 2]),
 )
 # Three tokens make vectors meet and part often; the first two begin with the same byte.
 TOKEN = st.sampled_from([1, 257, 70_000])
@@ -89,20 +90,30 @@ class StoreMachine(RuleBasedStateMachine):
         return (row.bucket, row.session), tokens
 
     def insert_at(
-        self, place: Place, tokens: Tokens, data: st.DataObject, origin: Origin | None = None
+        self,
+        place: Place,
+        tokens: Tokens,
+        data: st.DataObject,
+        origin: Origin | None = None,
+        tentative: bool | None = None,
     ) -> None:
         origin = origin or data.draw(ORIGINS, label="origin")
         payload = data.draw(PAYLOADS, label="payload")
         cause = data.draw(CAUSES, label="cause")
+        if tentative is None:
+            tentative = data.draw(st.sampled_from([False, False, True]), label="tentative")
         said = self.store.insert(
             bucket=place[0],
             session=place[1],
             origin=origin,
             tokens=pack(tokens),
             payload=payload,
+            tentative=tentative,
             cause=cause,
         )
-        assert said == self.oracle.insert(*place, origin, tokens, payload=payload, cause=cause)
+        assert said == self.oracle.insert(
+            *place, origin, tokens, payload=payload, cause=cause, tentative=tentative
+        )
 
     def look_at(self, place: Place, tokens: Tokens) -> None:
         found = self.store.find(bucket=place[0], session=place[1], tokens=pack(tokens))
@@ -161,10 +172,39 @@ class StoreMachine(RuleBasedStateMachine):
         place, tokens = self.known(data)
         self.look_at(place, tokens)
         self.conclude_last(data, None)
-        self.insert_at(place, tokens, data, Origin.BOUNDARY)
+        self.insert_at(place, tokens, data, Origin.BOUNDARY, tentative=False)
         for other in data.draw(st.lists(PLACES, max_size=2), label="others"):
             self.insert_at(other, data.draw(TOKENS), data)
-        self.insert_at(place, tokens + reply, data, Origin.COMPLETION)
+        self.insert_at(place, tokens + reply, data, Origin.COMPLETION, tentative=False)
+
+    @precondition(lambda self: self.oracle.rows)
+    @rule(reply=TAILS, question=TAILS, data=st.data())
+    def foretell(self, reply: Tokens, question: Tokens, data: st.DataObject) -> None:
+        """A turn is prepared from its history and a guess at the reply, and comes true or does not."""
+        place, tokens = self.known(data)
+        self.insert_at(place, tokens, data, Origin.BOUNDARY, tentative=False)
+        self.insert_at(place, tokens + reply, data, Origin.BOUNDARY, tentative=True)
+        self.look_at(place, tokens + reply + question)
+        self.conclude_last(data, None)
+
+    @rule(place=PLACES, tokens=TOKENS, steps=st.lists(TOKEN, min_size=2, max_size=4), data=st.data())
+    def go_on_and_back(self, place: Place, tokens: Tokens, steps: list[int], data: st.DataObject) -> None:
+        """Turns of one conversation, each a while after the last; then one of its messages is edited."""
+        for step in steps:
+            tokens = (*tokens, step)
+            self.clock.advance(data.draw(st.sampled_from([0.0, 1.0]), label="after"))
+            self.insert_at(place, tokens, data, Origin.BOUNDARY, tentative=False)
+        back = data.draw(st.integers(0, len(steps)), label="back by")
+        self.look_at(place, (*tokens[: len(tokens) - back], data.draw(TOKEN, label="edited to")))
+        self.conclude_last(data, None)
+
+    @precondition(lambda self: self.oracle.rows)
+    @rule(place=PLACES, data=st.data())
+    def ask_for_anchor(self, place: Place, data: st.DataObject) -> None:
+        known, tokens = self.known(data)
+        for bucket in (known[0], place[0]):
+            asked = self.store.has_anchor(bucket=bucket, tokens=pack(tokens))
+            assert asked == self.oracle.has_anchor(bucket, tokens)
 
     # A lookup may be concluded long after it was made, and after its entries are gone.
 
@@ -208,13 +248,17 @@ class StoreMachine(RuleBasedStateMachine):
     def they_agree(self) -> None:
         assert self.heard == self.oracle.transactions
         entries = list(self.store._held)
+        check_lines(self.store._held)
         vectors = check_index(self.store._held.index, entries)
         assert [
             (e.facts, e.bucket, vectors[e.facts.id], e.created, e.last_used, e.hits, e.inserted_by)
             for e in entries
         ] == [
             (r.facts(), r.bucket, pack(r.tokens), r.created, r.last_used, r.hits, r.inserted_by)
-            for r in self.oracle.rows
+            for r in self.oracle.leaving()
         ]
-        assert all(e.payload is r.payload for e, r in zip(entries, self.oracle.rows, strict=True))
+        assert [(e.standing.name, e.tentative) for e in entries] == [
+            (r.standing(), r.tentative) for r in self.oracle.leaving()
+        ]
+        assert all(e.payload is r.payload for e, r in zip(entries, self.oracle.leaving(), strict=True))
         check_totals(self.store, self.limits)

@@ -51,7 +51,7 @@ def test_counters_gauges_statistics_and_spans_agree(tmp_path, tiny_folder, famil
         OtlpReceiver() as collector,
         samovar(
             *("--model", str(tiny_folder(family))),
-            *("--snapshot-max-entries", "4", "--snapshot-capacity-bytes", "600kB"),
+            *("--snapshot-max-entries", "4", "--snapshot-capacity-bytes", "600kB", "--no-snapshot-warmup"),
             *("--telemetry-otlp-endpoint", collector.endpoint),
             folder=tmp_path,
         ) as server,
@@ -118,6 +118,7 @@ def test_a_removal_links_to_the_trace_that_inserted_the_entry(tmp_path, tiny_fol
         OtlpReceiver() as collector,
         samovar(
             *("--model", str(tiny_folder("qwen3_next")), "--snapshot-max-entries", "1"),
+            "--no-snapshot-warmup",
             *("--telemetry-otlp-endpoint", collector.endpoint),
             folder=tmp_path,
         ) as server,

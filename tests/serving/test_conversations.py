@@ -61,7 +61,7 @@ def interleaved(server):
 def test_supersede_ends_the_thrash_of_two_conversations_under_a_budget_of_three(tmp_path, tiny_folder):
     """On a whole-state model every later turn hits and nothing is evicted; without supersede it thrashes."""
     model = str(tiny_folder("qwen3_next"))
-    budget = ("--model", model, "--snapshot-max-entries", "3")
+    budget = ("--model", model, "--snapshot-max-entries", "3", "--no-snapshot-warmup")
 
     with samovar(*budget, folder=tmp_path) as server:
         cached, entries, stats, metrics = interleaved(server)
@@ -87,6 +87,7 @@ def test_a_snapshot_larger_than_the_store_is_refused_and_its_ancestor_stays(tmp_
 
     with samovar(
         "--model", model, "--snapshot-capacity-bytes", "100kB", "--snapshot-completions", "never",
+        "--no-snapshot-warmup",
         folder=tmp_path,
     ) as server:  # fmt: skip
         said = conversation(server.client(), server.model, [short, long, "And then?"], session="talk")
@@ -117,7 +118,7 @@ def test_replies_do_not_depend_on_the_store(tmp_path, tiny_folder, family):
 
 def test_a_reset_empties_the_store_and_the_books_still_balance(tmp_path, tiny_folder):
     """What was freed is what was held, and the next turn is cold."""
-    with samovar("--model", str(tiny_folder("llama")), folder=tmp_path) as server:
+    with samovar("--model", str(tiny_folder("llama")), "--no-snapshot-warmup", folder=tmp_path) as server:
         conversation(server.client(), server.model, ["Some question about tea and cups."] * 2, session="a")
         held = server.stats()
         reset = httpx.post(server.url + "/v1/cache/reset").raise_for_status().json()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from app.events import FinishReason, Origin, PayloadRestored, PayloadSealed, StoreCall
+from app.events import FinishReason, Origin, PayloadRestored, PayloadSealed, StoreCall, Warmup, WarmupEnded
 from app.telemetry.catalogue import CATALOGUE
 from app.telemetry.series import Kind
 from app.telemetry.spans import REMOVAL_SPANS, SUMMARY_SPAN
@@ -18,7 +18,15 @@ from tests.telemetry.store_life import busy_limits, random_life
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "metrics.md"
 
-FIXED_SPANS = {"queue", "prefill", "decode", "snapshot.restore", "snapshot.capture", "snapshot.reject"}
+FIXED_SPANS = {
+    "queue",
+    "prefill",
+    "decode",
+    "snapshot.restore",
+    "snapshot.capture",
+    "snapshot.reject",
+    "snapshot.warmup",
+}
 
 
 def tables() -> dict[str, list[list[str]]]:
@@ -98,6 +106,7 @@ def spans():
         PayloadSealed(Origin.BOUNDARY, request, 1.0, 2.0, tokens=5, nbytes=None),
         PayloadSealed(Origin.BOUNDARY, request, 1.0, 2.0, tokens=5, nbytes=9),
         PayloadRestored(request, 1.0, 2.0, tokens=5, nbytes=9, error=None),
+        WarmupEnded(Warmup.RUN, request, 1.0, 2.0, tokens=9, computed_tokens=5),
     )
     return room.take()
 

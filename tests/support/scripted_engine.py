@@ -5,13 +5,14 @@ The engine speaks through the real `LoopSink`, from another thread, as the real 
 
 import asyncio
 import contextlib
+import queue
 from collections import defaultdict
 from collections.abc import Sequence
 
 from app.api.ports import ChatPrompt, Cleared, Health, Phase, Piece, PieceKind, PreparedPrompt
 from app.api.stream import LoopSink
 from app.errors import RequestError
-from app.events import FinishReason, Miss, Origin
+from app.events import FinishReason, Miss, Origin, Warmup
 from app.scheduler.job import Boundary, Delta, Failed, Generated, Job, JobId, Started, TokenLogprob
 from app.snapshots.entry import Bucket, pack
 
@@ -59,6 +60,9 @@ class CharacterModel:
 
     def text_stream(self, prompt: PreparedPrompt, *, stop: Sequence[str]) -> "CharacterText":
         return CharacterText(stop)
+
+    def next_turn(self, chat: ChatPrompt, prompt: PreparedPrompt) -> tuple[int, ...] | Warmup:
+        return (*prompt.tokens, *map(ord, f"assistant: {chat.messages[-1]['content']}\nu"))
 
     def token_text(self, token: int) -> bytes:
         return chr(token).encode()
@@ -115,6 +119,7 @@ class ScriptedEngine:
         """Raised by the next submits, as a full queue would."""
         self.finished: list[JobId] = []
         self.resets = 0
+        self.warmups: queue.SimpleQueue[Job] = queue.SimpleQueue()
         self._sink = sink
         self._submitted: asyncio.Queue[Job] = asyncio.Queue()
         self._cancelled: dict[JobId, asyncio.Event] = defaultdict(asyncio.Event)
@@ -135,6 +140,9 @@ class ScriptedEngine:
 
     def finish(self, job_id: JobId) -> None:
         self.finished.append(job_id)
+
+    def warm_up(self, job: Job) -> None:
+        self.warmups.put_nowait(job)
 
     async def reset(self) -> Cleared:
         self.resets += 1

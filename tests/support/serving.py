@@ -14,6 +14,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from app.api.application import create_app
+from app.api.reasoning_echo import ReasoningEcho
 from app.api.services import Limits, Services
 from app.api.stream import LoopSink, OpenRequests
 from app.clock import Clock, monotonic
@@ -72,6 +73,8 @@ async def serving(
     write_seconds: float = 60.0,
     default_max_tokens: int | None = None,
     max_lag_deltas: int = 1_000_000,
+    reasoning: ReasoningEcho | None = None,
+    warmup: bool = False,
     clock: Clock = monotonic,
 ) -> AsyncIterator[Serving]:
     """Serve for a block. Every limit is far away unless a test brings it near."""
@@ -104,6 +107,8 @@ async def serving(
                 default_max_tokens=default_max_tokens,
             ),
             version="1.2.3",
+            reasoning=ReasoningEcho(0) if reasoning is None else reasoning,
+            warmup=warmup,
         )
     )
     address = reserve_address("127.0.0.1", 0)

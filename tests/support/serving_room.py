@@ -2,63 +2,71 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
+from typing import Any
 
 from app.events import Event, FinishReason, GenerationEnded
 from app.scheduler.admission import Admission
 from app.scheduler.core import Scheduler
 from app.scheduler.job import Delta, Failed, Generated, Job, JobId, Started
 from app.scheduler.reuse import Reuse
+from app.scheduler.warming import Warming
+from app.scheduler.warmup_queue import WarmupQueue
 from app.snapshots.limits import Limits
 from app.snapshots.stats import Tally
 from app.snapshots.store import SnapshotStore
 from tests.support.clock import ManualClock
-from tests.support.hash_chain import ChainPayload, HashChainDecoder
+from tests.support.hash_chain import HashChainDecoder
 
 
 class ServingRoom:
     """Everything between a job and its deltas, with nothing hidden.
 
     Args:
-        decoder: the hash chain to run.
+        decoder: the hash chain to run, or any other decoder.
         limits: of the store.
         max_running, max_waiting: of the scheduler.
         store_completions: whether replies' ends are stored.
         shared_prefix_tokens: what is worth waiting for.
+        truncatable: whether states can be cut back at any time; the hash chain says it itself.
     """
 
     def __init__(
         self,
-        decoder: HashChainDecoder | None = None,
+        decoder: Any = None,
         *,
         limits: Limits | None = None,
         max_running: int = 4,
         max_waiting: int = 100,
         store_completions: bool = True,
         shared_prefix_tokens: int = 32,
+        truncatable: bool | None = None,
     ) -> None:
         self.clock = ManualClock()
-        self.decoder = decoder or HashChainDecoder()
+        self.decoder: Any = decoder or HashChainDecoder()
         self.events: list[Event] = []
         self.tally = Tally()
         self.deltas: dict[JobId, list[Delta]] = defaultdict(list)
         self.gaps: list[tuple[float, int]] = []
-        self.store: SnapshotStore[ChainPayload] = SnapshotStore(
+        self.store: SnapshotStore[Any] = SnapshotStore(
             limits or Limits(capacity_bytes=10**9, max_entries=1000, ttl_seconds=None, min_prefix_tokens=1),
             clock=self.clock,
             emit=self.hear,
         )
         self.admission = Admission(max_waiting=max_waiting, wake=lambda: None)
-        self.scheduler: Scheduler[ChainPayload, list[bytes]] = Scheduler(
+        self.warmups = WarmupQueue(wake=lambda: None, emit=self.hear, clock=self.clock)
+        reuse: Reuse[Any, Any] = Reuse(
+            self.store,
             self.decoder,
-            Reuse(
-                self.store,
-                self.decoder,
-                store_completions=store_completions,
-                truncatable=self.decoder.truncatable,
-                emit=self.hear,
-                clock=self.clock,
-            ),
+            store_completions=store_completions,
+            truncatable=self.decoder.truncatable if truncatable is None else truncatable,
+            emit=self.hear,
+            clock=self.clock,
+        )
+        self.scheduler: Scheduler[Any, Any] = Scheduler(
+            self.decoder,
+            reuse,
             self.admission,
+            warming=Warming(self.warmups, self.decoder, reuse, emit=self.hear, clock=self.clock),
             max_running=max_running,
             shared_prefix_tokens=shared_prefix_tokens,
             deliver=self.take,

@@ -46,6 +46,7 @@ def limits(
     max_arrays: int | None = None,
     enabled: bool = True,
     supersede: bool = True,
+    keep_ancestors: int = 0,
 ) -> Limits:
     """Limits that do not bind, but where a test says so."""
     return Limits(
@@ -56,6 +57,7 @@ def limits(
         max_arrays=max_arrays,
         enabled=enabled,
         supersede=supersede,
+        keep_ancestors=keep_ancestors,
     )
 
 

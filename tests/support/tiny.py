@@ -6,16 +6,15 @@ A few hundred kB each, they run in milliseconds through exactly the code that re
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import mlx.core as mx
-from mlx.utils import tree_flatten, tree_map
+from mlx.utils import tree_flatten
 from mlx_lm.utils import _get_classes
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 
+from tests.support.families import FAMILIES
+
 SPECIAL_TOKENS = ("<|im_start|>", "<|im_end|>")
-VOCABULARY_SIZE = 256 + len(SPECIAL_TOKENS)
-CONTEXT_LENGTH = 8192
 
 CHATML = (
     "{% for message in messages %}"
@@ -24,83 +23,42 @@ CHATML = (
     "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
 )
 
-_COMMON = {
-    "hidden_size": 64,
-    "intermediate_size": 128,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "vocab_size": VOCABULARY_SIZE,
-    "rms_norm_eps": 1e-5,
-    "max_position_embeddings": CONTEXT_LENGTH,
-    "tie_word_embeddings": False,
-}
-
-FAMILIES: Mapping[str, Mapping[str, Any]] = {
-    "llama": {**_COMMON, "model_type": "llama", "num_hidden_layers": 2, "rope_theta": 10000.0},
-    "qwen3_next": {
-        **_COMMON,
-        "model_type": "qwen3_next",
-        "num_hidden_layers": 4,
-        "head_dim": 16,
-        "rope_theta": 10000.0,
-        "partial_rotary_factor": 0.5,
-        "linear_num_value_heads": 4,
-        "linear_num_key_heads": 2,
-        "linear_key_head_dim": 32,
-        "linear_value_head_dim": 32,
-        "linear_conv_kernel_dim": 4,
-        "num_experts": 4,
-        "num_experts_per_tok": 2,
-        "decoder_sparse_step": 1,
-        "shared_expert_intermediate_size": 64,
-        "mlp_only_layers": [],
-        "moe_intermediate_size": 64,
-        "full_attention_interval": 2,
-    },
-    "lfm2": {
-        "model_type": "lfm2",
-        "vocab_size": VOCABULARY_SIZE,
-        "hidden_size": 64,
-        "num_hidden_layers": 4,
-        "num_attention_heads": 4,
-        "num_key_value_heads": 2,
-        "max_position_embeddings": CONTEXT_LENGTH,
-        "norm_eps": 1e-5,
-        "conv_bias": False,
-        "conv_L_cache": 3,
-        "block_dim": 64,
-        "block_ff_dim": 128,
-        "block_multiple_of": 32,
-        "block_ffn_dim_multiplier": 1.0,
-        "block_auto_adjust_ff_dim": False,
-        "full_attn_idxs": [1, 3],
-    },
-    "gemma3_text": {
-        **_COMMON,
-        "model_type": "gemma3_text",
-        "num_hidden_layers": 4,
-        "head_dim": 16,
-        "query_pre_attn_scalar": 16,
-        "sliding_window": 64,
-        "sliding_window_pattern": 2,
-        "rope_theta": 10000.0,
-    },
-}
-"""family → a small configuration: dense, two hybrids that only whole snapshots serve, sliding window."""
-
 _WEIGHT_SCALE = 3.0
 """mlx's initial weights are so small that a random model says one byte for ever; larger ones make it vary."""
 
+_FORGETTING_BIAS = -4.0
+"""Of what decides how fast a state forgets: as slowly as in trained models, over hundreds of tokens."""
 
-def make_tiny_model(folder: Path, family: str, *, seed: int = 0, chat_template: str = CHATML) -> Path:
-    """Write a model folder that `mlx_lm.load` reads; the same seed gives the same weights."""
-    config = dict(FAMILIES[family], eos_token_id=257)
+
+def _lively(name: str, weight: mx.array) -> mx.array:
+    """A weight with which what a layer remembers shows in what it says."""
+    if name.endswith(("dt_bias", "w_lora.lora.2.bias")):
+        return mx.full(weight.shape, _FORGETTING_BIAS, weight.dtype)
+    if not mx.any(weight):
+        # Left at zero, it silences a layer's output or ties all experts.
+        return mx.random.uniform(-0.5, 0.5, weight.shape).astype(weight.dtype)
+    return weight * _WEIGHT_SCALE if weight.ndim > 1 else weight
+
+
+def make_tiny_model(
+    folder: Path,
+    family: str,
+    *,
+    seed: int = 0,
+    chat_template: str = CHATML,
+    changes: Mapping[str, object] | None = None,
+) -> Path:
+    """Write a model folder that `mlx_lm.load` reads; the same seed gives the same weights.
+
+    `changes` to the family's configuration make it, say, less tiny.
+    """
+    config = {**FAMILIES[family], "eos_token_id": 257, **(changes or {})}
     mx.random.seed(seed)
     model_class, args_class = _get_classes(config)
     model = model_class(args_class.from_dict(config))
-    weights = tree_map(lambda w: w * _WEIGHT_SCALE if w.ndim > 1 else w, model.parameters())
+    weights = {name: _lively(name, weight) for name, weight in tree_flatten(model.parameters())}
     folder.mkdir(parents=True, exist_ok=True)
-    mx.save_safetensors(str(folder / "model.safetensors"), dict(tree_flatten(weights)))
+    mx.save_safetensors(str(folder / "model.safetensors"), weights)
     (folder / "config.json").write_text(json.dumps(config))
     write_byte_tokenizer(folder, chat_template=chat_template)
     return folder

@@ -39,7 +39,11 @@ class House:
             clock=self.room.clock,
         )
         self.engine = ServingEngine(
-            self.room.admission, self.worker, Loaded(self.room), stall_seconds=STALL_SECONDS
+            self.room.admission,
+            self.room.warmups,
+            self.worker,
+            Loaded(self.room),
+            stall_seconds=STALL_SECONDS,
         )
 
     def enter(self, phase, failure=None):

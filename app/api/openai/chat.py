@@ -24,10 +24,12 @@ from app.api.json_request import JsonRequest
 from app.api.openai import translate
 from app.api.openai.completion import ChatCompletion, CompletionWriter
 from app.api.openai.schema import ChatRequest
-from app.api.ports import ChatModel, Phase, PreparedPrompt
+from app.api.ports import ChatModel, ChatPrompt, Phase, PreparedPrompt
 from app.api.reply import Reply
 from app.api.services import Services
 from app.api.tracing import chat_span, note_job, note_reply, trace_ref
+from app.api.warmup import Turn, warm_up
+from app.chat import with_reply
 from app.errors import RequestError
 from app.events import Outcome
 from app.scheduler.job import Job, JobId
@@ -77,8 +79,7 @@ async def create_chat_completion(
 class Prepared:
     """A request in the engine's terms, and the means to write its reply."""
 
-    job: Job
-    reply: Reply
+    turn: Turn
     writer: CompletionWriter
 
 
@@ -113,7 +114,8 @@ class ChatAnswer:
             except ClientGoneError:
                 exchange.outcome = Outcome.CANCELLED
             finally:
-                note_reply(span, prepared.reply)
+                note_reply(span, prepared.turn.reply)
+            warm_up(prepared.turn, self._model, self._services, self._prompt_thread)
 
     async def _prepare(self, span: Span) -> Prepared:
         services, model, chat = self._services, self._model, self._chat
@@ -121,9 +123,13 @@ class ChatAnswer:
         prompt = translate.chat_prompt(chat)
         stop = translate.stop_strings(chat)
         sampling = translate.sampling(chat, vocabulary_size=model.vocabulary_size)
-        tokenised: PreparedPrompt = await asyncio.get_running_loop().run_in_executor(
-            self._prompt_thread, lambda: model.prepare(prompt, session=self._session, tenant=TENANT)
-        )
+        scope = (TENANT, self._session)
+
+        def prepare() -> tuple[ChatPrompt, PreparedPrompt]:
+            whole = services.reasoning.restored(scope, prompt)
+            return whole, model.prepare(whole, session=self._session, tenant=TENANT)
+
+        whole, tokenised = await asyncio.get_running_loop().run_in_executor(self._prompt_thread, prepare)
         job = Job(
             id=JobId(f"chatcmpl-{services.new_id()}"),
             tokens=tokenised.tokens,
@@ -146,7 +152,8 @@ class ChatAnswer:
         writer = CompletionWriter(
             job.id, int(services.unix_seconds()), model.name, len(job.tokens), model.token_text
         )
-        return Prepared(job, Reply(model.text_stream(tokenised, stop=stop)), writer)
+        reply = Reply(model.text_stream(tokenised, stop=stop))
+        return Prepared(Turn(scope, whole, tokenised, job, reply), writer)
 
     async def _generate(
         self,
@@ -161,26 +168,27 @@ class ChatAnswer:
         with running(
             services.engine,
             services.sink,
-            prepared.job,
-            prepared.reply,
+            prepared.turn.job,
+            prepared.turn.reply,
             clock=services.clock,
             seconds=services.limits.request_seconds,
         ) as generation:
             on_submitted()
             answer = self._stream if self._chat.stream else self._whole
             await unless(
-                answer(generation, prepared.writer, exchange, send),
+                answer(generation, prepared, exchange, send),
                 disconnected(receive),
                 generation.abandoned(),
             )
 
     async def _whole(
-        self, generation: Generation, writer: CompletionWriter, exchange: Exchange, send: Send
+        self, generation: Generation, prepared: Prepared, exchange: Exchange, send: Send
     ) -> None:
         pieces = await generation.complete()
         reply = generation.reply
         _raise_failure(reply, exchange)
-        body = msgspec.json.encode(writer.whole(pieces, reply))
+        self._remember(prepared.turn)
+        body = msgspec.json.encode(prepared.writer.whole(pieces, reply))
         headers = {
             "content-type": "application/json",
             "content-length": str(len(body)),
@@ -196,9 +204,10 @@ class ChatAnswer:
         await send({"type": "http.response.body", "body": body, "more_body": False})
 
     async def _stream(
-        self, generation: Generation, writer: CompletionWriter, exchange: Exchange, send: Send
+        self, generation: Generation, prepared: Prepared, exchange: Exchange, send: Send
     ) -> None:
         limits, clock, reply = self._services.limits, self._services.clock, generation.reply
+        writer = prepared.writer
         # The response waits for the first sign of the engine, so that a refusal can still have its status.
         pieces = await generation.advance(limits.keepalive_seconds)
         _raise_failure(reply, exchange)
@@ -209,6 +218,7 @@ class ChatAnswer:
         while True:
             due = b"".join(map(sse.event, writer.text(pieces, reply)))
             if reply.ended:
+                self._remember(prepared.turn)
                 await events.end(due + self._last_events(writer, reply, exchange))
                 return
             if not due and clock() - written >= limits.keepalive_seconds:
@@ -217,6 +227,12 @@ class ChatAnswer:
                 await events.write(due)
                 written = clock()
             pieces = await generation.advance(max(written + limits.keepalive_seconds - clock(), 0))
+
+    def _remember(self, turn: Turn) -> None:
+        """Keep the reply's reasoning; asked for before the last byte, it is done before the next turn."""
+        if turn.reply.reasoning and turn.reply.finish is not None:
+            told = with_reply(turn.chat, turn.reply.content)
+            self._prompt_thread.submit(self._services.reasoning.keep, turn.scope, told, turn.reply.reasoning)
 
     def _last_events(self, writer: CompletionWriter, reply: Reply, exchange: Exchange) -> bytes:
         if reply.failure is not None:

@@ -43,6 +43,12 @@ def test_a_prefix_of_no_tokens_is_refused() -> None:
         limits(min_prefix_tokens=0)
 
 
+def test_fewer_ancestors_than_none_are_refused() -> None:
+    """None is the least that can be kept."""
+    with pytest.raises(ConfigurationError, match=r"snapshots\.keep_ancestors must be at least 0, got -1"):
+        limits(keep_ancestors=-1)
+
+
 def test_the_smallest_limits_are_allowed() -> None:
     """Every limit may be as small as one."""
     smallest = limits(capacity_bytes=1, max_entries=1, ttl_seconds=1e-9, min_prefix_tokens=1, max_arrays=1)

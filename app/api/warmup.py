@@ -1,0 +1,74 @@
+"""After a reply: whether the conversation's next turn is worth preparing, and its way to the engine."""
+
+import logging
+from concurrent.futures import Executor
+from dataclasses import dataclass
+
+from app.api.ports import ChatModel, ChatPrompt, PreparedPrompt
+from app.api.reply import Reply
+from app.api.services import Services
+from app.chat import with_reply
+from app.events import FinishReason, Origin, Warmup, WarmupEnded
+from app.scheduler.job import Boundary, Job, JobId
+from app.snapshots.entry import pack
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A turn, and the reply to it. `scope`: tenant and session, within which its reasoning may be shown."""
+
+    scope: tuple[str, str]
+    chat: ChatPrompt
+    prompt: PreparedPrompt
+    job: Job
+    reply: Reply
+
+
+def warm_up(turn: Turn, model: ChatModel, services: Services, prompt_thread: Executor) -> None:
+    """Have the next turn prepared, or count why not. Returns at once: the prompt thread makes the tokens."""
+    if (reason := _reason_against(turn, enabled=services.warmup)) is not None:
+        services.emit(WarmupEnded(reason, turn.job.trace, None, services.clock()))
+    else:
+        prompt_thread.submit(_submit, turn, model, services)
+
+
+def _reason_against(turn: Turn, *, enabled: bool) -> Warmup | None:
+    if not enabled:
+        return Warmup.DISABLED
+    if not turn.job.use_snapshots:
+        return Warmup.OPTED_OUT
+    if turn.reply.finish not in (FinishReason.STOP, FinishReason.LENGTH):
+        return Warmup.UNFINISHED
+    if not turn.reply.content.strip():
+        return Warmup.BLANK_REPLY
+    return None
+
+
+def _submit(turn: Turn, model: ChatModel, services: Services) -> None:
+    job = turn.job
+    tokens: tuple[int, ...] | Warmup
+    try:
+        told = with_reply(turn.chat, turn.reply.content)
+        tokens = model.next_turn(services.reasoning.restored(turn.scope, told), turn.prompt)
+    except Exception:
+        # Nobody waits for this call's end, so that an error would go unheard.
+        log.exception("the next turn of a conversation could not be rendered")
+        tokens = Warmup.FAILED
+    if isinstance(tokens, Warmup):
+        services.emit(WarmupEnded(tokens, job.trace, None, services.clock()))
+        return
+    services.engine.warm_up(
+        Job(
+            id=JobId(f"warmup-{job.id}"),
+            tokens=tokens,
+            packed=pack(tokens),
+            boundaries=(Boundary(Origin.BOUNDARY, len(tokens) - 1),),
+            bucket=job.bucket,
+            session=job.session,
+            max_tokens=1,
+            trace=job.trace,
+            submitted=services.clock(),
+        )
+    )

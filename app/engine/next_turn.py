@@ -1,0 +1,36 @@
+"""What a conversation's next prompt will begin with, once the client has sent the reply back."""
+
+from dataclasses import replace
+
+from app.chat import ChatPrompt, PreparedPrompt
+from app.engine.prompt import PromptRenderer, common_prefix
+from app.errors import RequestError
+from app.events import Origin, Warmup
+
+NEXT_TEXTS = ("ok", "Thank you. Tell me more about it.")
+"""Two messages that share no first letter, so that what two prompts with them share depends on neither."""
+
+
+def next_turn(renderer: PromptRenderer, chat: ChatPrompt, prompt: PreparedPrompt) -> tuple[int, ...] | Warmup:
+    """The tokens that every next prompt begins with, and one token behind them; or why they are of no use.
+
+    `chat` ends with the reply to `prompt`. It is rendered with a next message, in each role that may speak
+    next: what these prompts share is certain. It must contain the boundary of `prompt`, from which it is
+    computed.
+    """
+    boundary = max((each.length for each in prompt.boundaries if each.origin is Origin.BOUNDARY), default=0)
+    if not boundary:
+        return Warmup.NO_BOUNDARY
+    following = [{"role": "user", "content": text} for text in NEXT_TEXTS]
+    if chat.tools:
+        following.append({"role": "tool", "tool_call_id": "next", "content": NEXT_TEXTS[0]})
+    try:
+        probes = [
+            renderer.tokens_of(replace(chat, messages=(*chat.messages, message))) for message in following
+        ]
+    except RequestError:
+        return Warmup.NOT_RENDERED
+    if tuple(probes[0][:boundary]) != prompt.tokens[:boundary]:
+        return Warmup.DIVERGED
+    shared = min(common_prefix(probes[0], other) for other in probes[1:])
+    return tuple(probes[0][: shared + 1]) if shared > boundary else Warmup.COVERED

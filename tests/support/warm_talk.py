@@ -1,0 +1,87 @@
+"""A conversation with a real server that gives it time to prepare each next turn."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+
+from app.events import Warmup
+from tests.support.process import Samovar, labelled
+
+WAIT_SECONDS = 60
+
+TOOL = {"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}
+
+USER_TURNS = tuple(
+    {"role": "user", "content": text}
+    for text in (
+        "Tell me about the harbour, and about the ships in it.",
+        "Which of them is the oldest, and where was it built?",
+        "Who sails on it now?",
+        "Thank you. And tomorrow?",
+    )
+)
+TOOL_TURNS = (
+    {"role": "user", "content": "What will the weather be in the three towns?"},
+    *(
+        {"role": "tool", "tool_call_id": "1", "content": f'{{"town": "{town}", "sky": "clear"}}'}
+        for town in ("Bern", "Basel", "Chur")
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TalkTurn:
+    """One turn: tokens of its prompt, those that were cached, those of its own new message; and the reply."""
+
+    prompt_tokens: int
+    cached_tokens: int
+    own_tokens: int
+    reply: str
+
+    @property
+    def left_tokens(self) -> int:
+        """What had to be computed before the reply."""
+        return self.prompt_tokens - self.cached_tokens
+
+
+def warm_talk(
+    server: Samovar,
+    new_messages: Sequence[Mapping[str, Any]],
+    *,
+    own_tokens: Callable[[Mapping[str, Any]], int],
+    tools: Sequence[Mapping[str, Any]] = (),
+    max_tokens: int = 40,
+    wait_for: Warmup | None = Warmup.RUN,
+) -> list[TalkTurn]:
+    """Talk at temperature 0, sending back what was received, and wait after each reply for its warm-up."""
+    messages: list[Mapping[str, Any]] = []
+    turns = []
+    for number, message in enumerate(new_messages, start=1):
+        messages.append(message)
+        body = {
+            "messages": messages,
+            "temperature": 0,
+            "max_tokens": max_tokens,
+            "prompt_cache_key": "talk",
+            **({"tools": list(tools)} if tools else {}),
+        }
+        answer = httpx.post(f"{server.url}/v1/chat/completions", json=body, timeout=WAIT_SECONDS)
+        reply = answer.raise_for_status().json()
+        usage, content = reply["usage"], reply["choices"][0]["message"]["content"]
+        cached_tokens = usage["prompt_tokens_details"]["cached_tokens"]
+        turns.append(TalkTurn(usage["prompt_tokens"], cached_tokens, own_tokens(message), content))
+        messages.append({"role": "assistant", "content": content})
+        if wait_for is not None:
+            wait_for_warmups(server, number, wait_for)
+    return turns
+
+
+def wait_for_warmups(server: Samovar, count: int, outcome: Warmup = Warmup.RUN) -> None:
+    """Read /metrics until so many warm-ups have had that outcome."""
+    deadline = time.monotonic() + WAIT_SECONDS
+    series = labelled("samovar_warmups_total", outcome=outcome)
+    while server.metrics()[series] < count:
+        assert time.monotonic() < deadline, server.output
