@@ -55,7 +55,7 @@ class Reuse(Generic[P, S]):
         self._decoder = decoder
         self._store_completions = store_completions
         self.completions_suffice = store_completions and truncatable
-        """Whether the state at a reply's end serves for all before it: no prefill is cut for a boundary then."""
+        """Whether the state at a reply's end serves for all before it: no boundary is needed then."""
         self._emit = emit
         self._clock = clock
 

@@ -78,6 +78,8 @@ class SnapshotStore(Generic[P]):
         self._held: Holdings[P] = Holdings()
         self._outbox = Outbox(emit)
         self._last_id = 0
+        # A boundary's id → the ids of the guesses at what follows it.
+        self._guesses: dict[int, list[int]] = {}
 
     @property
     def limits(self) -> Limits:
@@ -175,7 +177,9 @@ class SnapshotStore(Generic[P]):
         """Store the state of exactly `tokens`, or say why not; a rejection touches nothing else.
 
         A `system` snapshot belongs to no session, whatever `session` says. A `tentative` one is a guess at
-        what will be asked for: it takes the place of what it stands in for when first hit, not before.
+        what will be asked for: it takes the place of what it stands in for when first hit, not before. It
+        costs no other entry its place (`low_memory`), and goes as `superseded` if its conversation goes on
+        otherwise.
         """
         session = None if origin is Origin.SYSTEM else session
         with self._transaction(StoreCall.INSERT, cause) as journal:
@@ -183,6 +187,8 @@ class SnapshotStore(Generic[P]):
                 self._last_id + 1, origin, session, token_count(tokens), payload.nbytes, payload.arrays
             )
             reason = self._limits.rejection(facts.tokens, facts.nbytes, facts.arrays)
+            if reason is None and tentative and not self._has_room_for(facts):
+                reason = Rejection.LOW_MEMORY
             if reason is not None:
                 journal.events.append(self._rejected(reason, origin, session, facts.tokens, facts.nbytes))
                 return reason
@@ -198,6 +204,8 @@ class SnapshotStore(Generic[P]):
                     self._remove(equal, Removal.REPLACED, journal)
             self._supersede(entry, superseded, journal)
             self._held.add(entry, tokens)
+            if tentative and (boundary := turn_boundary(entry, walk, self._held)) is not None:
+                self._guesses.setdefault(boundary.facts.id, []).append(facts.id)
             journal.events.append(SnapshotInserted(entry.facts))
             self._remove_expired(journal)
             self._enforce_caps(entry, walk, journal)
@@ -248,6 +256,11 @@ class SnapshotStore(Generic[P]):
     ) -> SnapshotRejected:
         return SnapshotRejected(reason, origin, session, tokens, nbytes, self._limits.capacity_bytes)
 
+    def _has_room_for(self, facts: EntryFacts) -> bool:
+        held = self._held
+        totals = (len(held) + 1, held.nbytes + facts.nbytes, held.arrays + facts.arrays)
+        return self._limits.exceeded(*totals) is None
+
     def _enforce_caps(self, newcomer: Entry[P], walk: Walk[P], journal: _Journal) -> None:
         held = self._held
         boundary = turn_boundary(newcomer, walk, held)
@@ -278,6 +291,7 @@ class SnapshotStore(Generic[P]):
         """Remove what `successor` stands in for, but for the ancestors that its session may keep."""
         most = self._limits.keep_ancestors
         staying = becoming_kept(superseded, most)
+        refuted = [guess for old, _ in superseded for guess in self._guesses_from(old)]
         for old, contained in superseded:
             if old in staying:
                 self._held.keep(old, journal.now)
@@ -285,9 +299,17 @@ class SnapshotStore(Generic[P]):
                 old.tentative = False
             elif contained or old.standing is not Standing.KEPT:
                 self._remove(old, Removal.SUPERSEDED, journal)
+        for guess in refuted:
+            if guess is not successor and guess.tentative and self._held.get(guess.facts.id) is guess:
+                self._remove(guess, Removal.SUPERSEDED, journal)
         kept = self._held.kept(successor.bucket, successor.facts.session)
         for old in kept[: max(0, len(kept) - most)]:
             self._remove(old, Removal.SUPERSEDED, journal)
+
+    def _guesses_from(self, boundary: Entry[P]) -> list[Entry[P]]:
+        """What was guessed to follow `boundary`, as far as it is still held; asked once."""
+        guesses = map(self._held.get, self._guesses.pop(boundary.facts.id, ()))
+        return [guess for guess in guesses if guess is not None]
 
     def _remove_expired(self, journal: _Journal) -> None:
         for standing in Standing:
@@ -300,6 +322,7 @@ class SnapshotStore(Generic[P]):
         self, entry: Entry[P], reason: Removal, journal: _Journal, *, self_eviction: bool = False
     ) -> None:
         self._held.remove(entry)
+        self._guesses.pop(entry.facts.id, None)
         journal.events.append(
             SnapshotRemoved(
                 entry=entry.facts,

@@ -56,6 +56,7 @@ class Row:
     hits: int = 0
     kept: bool = False
     tentative: bool = False
+    guessed_from: int | None = None
     proven: bool = False
 
     def facts(self) -> EntryFacts:
@@ -244,6 +245,16 @@ class Oracle:
         if reason is not None:
             self.refuse(reason, origin, session, tokens=len(tokens), nbytes=payload.nbytes, cause=cause)
             return reason
+        if tentative and self._is_full_with(payload):
+            self.refuse(
+                Rejection.LOW_MEMORY,
+                origin,
+                session,
+                tokens=len(tokens),
+                nbytes=payload.nbytes,
+                cause=cause,
+            )
+            return Rejection.LOW_MEMORY
         now = self.clock()
         self.last_id += 1
         new = Row(
@@ -255,6 +266,9 @@ class Oracle:
                 events.append(self._remove(row, Removal.REPLACED, now))
         if self.limits.supersede and session is not None and not tentative:
             events += self._supersede(bucket, session, origin, tokens, payload=payload, now=now)
+        if tentative:
+            before = self._boundaries_before(new)
+            new.guessed_from = before[-1].id if before else None
         self.rows.append(new)
         self.inserted_into.append((bucket, session))
         events.append(SnapshotInserted(new.facts()))
@@ -284,6 +298,11 @@ class Oracle:
             row.last_used = now
             row.kept = True
             row.tentative = False
+        gone = [row.id for row in older if row in contained or row in of_its_kind]
+        for number in gone:
+            for row in [row for row in self.rows if row.tentative and row.guessed_from == number]:
+                if not (row.bucket == bucket and row.tokens == tokens and row.origin is origin):
+                    yield self._remove(row, Removal.SUPERSEDED, now)
         while len(kept := [row for row in self._of(bucket, session) if row.kept]) > most:
             yield self._remove(kept[0], Removal.SUPERSEDED, now)
 
@@ -298,15 +317,30 @@ class Oracle:
             return Rejection.OVERSIZED
         return None
 
-    def _make_room(self, new: Row, now: float) -> Iterator[SnapshotEvent]:
-        turn: list[Row] = [new]
-        if new.session is not None:
-            boundaries = [
+    def _is_full_with(self, payload: Payload) -> bool:
+        return (
+            len(self.rows) + 1 > self.limits.max_entries
+            or self.nbytes() + payload.nbytes > self.limits.capacity_bytes
+            or (
+                self.limits.max_arrays is not None and self.arrays() + payload.arrays > self.limits.max_arrays
+            )
+        )
+
+    def _boundaries_before(self, new: Row) -> list[Row]:
+        """The live boundaries that `new` continues, in order of their coming."""
+        if new.session is None:
+            return []
+        return sorted(
+            (
                 row
                 for row in self._of(new.bucket, new.session)
                 if row.origin is Origin.BOUNDARY and not row.kept and row.begins(new.tokens)
-            ]
-            turn += sorted(boundaries, key=lambda row: row.id)[-1:]
+            ),
+            key=lambda row: row.id,
+        )
+
+    def _make_room(self, new: Row, now: float) -> Iterator[SnapshotEvent]:
+        turn: list[Row] = [new, *self._boundaries_before(new)[-1:]]
         while True:
             if self.nbytes() > self.limits.capacity_bytes:
                 reason = Removal.LRU_BYTES

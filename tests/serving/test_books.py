@@ -90,7 +90,8 @@ def test_counters_gauges_statistics_and_spans_agree(tmp_path, tiny_folder, famil
         assert stats[f"snapshot_{key}"] == {str(v): counted(series, **{label: v}) for v in values}
 
     removals = stats["snapshot_removals_by_reason"]
-    assert removals["superseded"] > 0
+    # Where one completion serves for a whole conversation, only a reply that is sent back supersedes.
+    assert removals["superseded"] > 0 or family == "llama"
     assert removals["cleared"] > 0
     assert removals["lru_entries"] + removals["lru_bytes"] > 0
     assert spans["snapshot.supersede"] == removals["superseded"]

@@ -80,6 +80,18 @@ def test_supersede_ends_the_thrash_of_two_conversations_under_a_budget_of_three(
     assert thrashing["snapshot_evictions_lru"] == 5
 
 
+def test_guesses_at_next_turns_cost_no_conversation_its_state(tmp_path, tiny_folder):
+    """The same two conversations with all defaults: every later turn hits, nothing is evicted."""
+    with samovar(
+        *("--model", str(tiny_folder("lfm2")), "--snapshot-max-entries", "3"), folder=tmp_path
+    ) as server:
+        cached, entries, stats, _ = interleaved(server)
+
+    assert min(cached) > 0
+    assert max(entries) <= 3
+    assert stats["snapshot_evictions_lru"] == 0
+
+
 def test_a_snapshot_larger_than_the_store_is_refused_and_its_ancestor_stays(tmp_path, tiny_folder):
     """The request is served; the rejection is counted as oversized and costs nothing that was there."""
     model = str(tiny_folder("llama"))

@@ -154,15 +154,3 @@ def test_a_guess_that_is_kept_as_an_ancestor_guesses_nothing_any_more():
     assert room.ask(1, 2, 3, 4, 9) == 4
     assert room.removed() == []
     assert room.store.occupancy().entries == 3
-
-
-def test_making_room_for_a_guess_spares_the_entry_it_guesses_from():
-    """An older conversation goes first, and the working boundary stays."""
-    room = Room(max_entries=2)
-    room.put(1, 2)
-    room.put(7, 8, session="other")
-
-    room.put(1, 2, 3, 4, tentative=True)
-
-    assert room.removed() == [(Removal.LRU_ENTRIES, 2)]
-    assert room.ask(1, 2, 9) == 2
