@@ -50,6 +50,8 @@ format: $(STAMP)  ## Format and fix what can be fixed.
 bench: $(STAMP)  ## Run the benchmarks; results go to benchmarks/results.
 	$(RUN)python -m benchmarks.store_bench
 	$(RUN)python -m benchmarks.serving_bench
+	$(RUN)python -m benchmarks.turns_bench
+	$(BIN)/python -m benchmarks.report
 
 LOCK = $(BIN)/uv pip compile pyproject.toml --quiet --group dev --universal --python-version 3.11 \
   --generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-find-links

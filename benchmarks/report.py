@@ -5,6 +5,7 @@
 
 import argparse
 import json
+import statistics
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ RESULTS = ROOT / "benchmarks" / "results"
 Result = Mapping[str, Any]
 
 
-def page(store: Result, serving: Result) -> str:
+def page(store: Result, serving: Result, turns: Result) -> str:
     """The whole page."""
     return "\n".join(
         [
@@ -27,6 +28,7 @@ def page(store: Result, serving: Result) -> str:
             "`make bench` measures anew.",
             "",
             *_serving(serving),
+            *_turns(turns),
             *_store(store),
         ]
     )
@@ -48,6 +50,30 @@ def _serving(result: Result) -> list[str]:
         f"| {row['clients']} | {_spread(row['throughput_ratio'])} | {_spread(row['first_token_ratio'])} |"
         for row in result["results"]
     ]
+    return [*lines, "", _machine(result["machine"]), ""]
+
+
+def _turns(result: Result) -> list[str]:
+    lines = [
+        "## Whole conversations, beside `mlx_lm.server`",
+        "",
+        f"{result['turns']} turns of a chat with a system prompt, and {result['turns']} steps of a tool loop whose last message is a tool's, on random models whose",
+        "state is used whole or not at all. Prompt tokens computed and the median time to the first token, after the first turn; below 1 is better.",
+        "",
+        "| model | conversation | tokens computed, ours and theirs | ours ÷ theirs | time to first token, ours ÷ theirs |",
+        "|---|---|---|---|---|",
+    ]
+    for family, shapes in result["results"].items():
+        for shape, servers in shapes.items():
+            ours, theirs = servers["samovar"][1:], servers["mlx_lm.server"][1:]
+            computed = [sum(turn["computed_tokens"] for turn in turns) for turns in (ours, theirs)]
+            first = [
+                statistics.median(turn["first_token_seconds"] for turn in turns) for turns in (ours, theirs)
+            ]
+            lines.append(
+                f"| {family} | {shape} | {computed[0]} and {computed[1]} | {computed[0] / computed[1]:.2f} "
+                f"| {first[0] / first[1]:.2f} |"
+            )
     return [*lines, "", _machine(result["machine"]), ""]
 
 
@@ -82,7 +108,12 @@ def _machine(machine: Mapping[str, Any]) -> str:
 
 def current() -> str:
     """The page that the committed results make."""
-    return page(*(json.loads((RESULTS / name).read_text()) for name in ("store_bench.json", "serving.json")))
+    return page(
+        *(
+            json.loads((RESULTS / name).read_text())
+            for name in ("store_bench.json", "serving.json", "turns.json")
+        )
+    )
 
 
 def main() -> None:

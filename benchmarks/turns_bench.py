@@ -28,6 +28,8 @@ from tests.support.tiny import make_tiny_model
 HYBRID, SLIDING = "lfm2", "gemma3_text"
 END_OF_TURN = 257
 LARGER = 4
+REPLY = "what the server answered"
+"""Stands for the reply of that turn, which the client sends back as it got it."""
 
 TEMPLATE = (
     "{% for m in messages %}{{ '<|im_start|>' + m.role + '\n' + (m.content or '') }}"
@@ -63,7 +65,7 @@ def chat(turns: int) -> Iterator[list[dict[str, Any]]]:
     for turn in range(turns):
         messages.append({"role": "user", "content": f"Turn {turn}: {words(turn, 30)}"})
         yield list(messages)
-        messages.append({"role": "assistant", "content": f"Answer {turn}: {words(turn + 50, 20)}"})
+        messages.append({"role": "assistant", "content": REPLY})
 
 
 def tool_loop(steps: int) -> Iterator[list[dict[str, Any]]]:
@@ -85,39 +87,47 @@ def tool_loop(steps: int) -> Iterator[list[dict[str, Any]]]:
         messages.append({"role": "tool", "tool_call_id": f"c{step}", "content": words(step + 70, 40)})
 
 
-async def ask(client: httpx.AsyncClient, server: Server, messages: list[dict[str, Any]], key: str) -> Turn:
-    """One streamed turn."""
+async def ask(
+    client: httpx.AsyncClient, server: Server, messages: list[dict[str, Any]], key: str
+) -> tuple[Turn, str]:
+    """One streamed turn, and its text."""
     body = {
         "model": server.model,
         "messages": messages,
-        "max_tokens": 16,
+        "max_tokens": 64,
         "temperature": 0,
         "logit_bias": {str(END_OF_TURN): -100},
         "prompt_cache_key": key,
         "stream": True,
         "stream_options": {"include_usage": True},
     }
-    began, first, usage = time.perf_counter(), 0.0, None
+    began, first, usage, text = time.perf_counter(), 0.0, None, ""
     async with client.stream("POST", f"{server.url}/v1/chat/completions", json=body) as answer:
         answer.raise_for_status()
         async for line in answer.aiter_lines():
             if line.startswith("data: {"):
                 frame = json.loads(line[6:])
                 usage = frame.get("usage") or usage
-                if not first and frame["choices"] and frame["choices"][0]["delta"].get("content"):
-                    first = time.perf_counter() - began
+                said = frame["choices"][0]["delta"].get("content") if frame["choices"] else None
+                text += said or ""
+                first = first or (time.perf_counter() - began if said else 0.0)
     assert usage is not None
     cached = (usage.get("prompt_tokens_details") or {}).get("cached_tokens") or 0
     # A random model may say nothing printable in so few tokens; the end is an upper bound then.
-    return Turn(usage["prompt_tokens"], cached, first or time.perf_counter() - began)
+    return Turn(usage["prompt_tokens"], cached, first or time.perf_counter() - began), text
 
 
 async def talk(server: Server, prompts: Iterator[list[dict[str, Any]]], key: str, think: float) -> list[Turn]:
     """A whole conversation, with the time a person takes between its turns."""
     async with httpx.AsyncClient(timeout=600) as client:
-        turns = []
+        turns: list[Turn] = []
+        replies: list[str] = []
         for messages in prompts:
-            turns.append(await ask(client, server, messages, key))
+            told = iter(replies)
+            echoed = [{**m, "content": next(told)} if m["content"] == REPLY else m for m in messages]
+            turn, reply = await ask(client, server, echoed, key)
+            turns.append(turn)
+            replies.append(reply)
             await asyncio.sleep(think)
         return turns
 
