@@ -235,6 +235,8 @@ def test_an_interrupt_before_serving_is_quiet(tmp_path):
         env=os.environ | {"PYTHONPATH": str(ROOT)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
+        # A shell that runs the tests in the background has SIGINT ignored, and children inherit that.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509 - no threads here
     )
 
     # Opening waits for the reader, and the reader then waits for a first byte that never comes.
