@@ -54,7 +54,7 @@ class Reuse(Generic[P, S]):
         self._store = store
         self._decoder = decoder
         self._store_completions = store_completions
-        self.completions_suffice = store_completions and truncatable
+        self.completions_suffice = store_completions and truncatable and store.limits.enabled
         """Whether the state at a reply's end serves for all before it: no boundary is needed then."""
         self._emit = emit
         self._clock = clock
@@ -76,11 +76,11 @@ class Reuse(Generic[P, S]):
 
     def reach(self, job: Job) -> int:
         """How many tokens of a job the store can give it now. A question: nothing is counted or touched."""
-        found = self._store.find(bucket=job.bucket, session=job.session, tokens=job.packed)
-        return found.candidates[0].use_tokens if found.candidates else 0
+        nearest = self.nearest(job)
+        return nearest.use_tokens if nearest is not None else 0
 
     def nearest(self, job: Job) -> Candidate[P] | None:
-        """The best stored state for a warm-up. A question: nothing is counted or touched."""
+        """The best stored state for a job. A question: nothing is counted or touched."""
         found = self._store.find(bucket=job.bucket, session=job.session, tokens=job.packed)
         return found.candidates[0] if found.candidates else None
 
@@ -147,7 +147,7 @@ class Reuse(Generic[P, S]):
 
         A client that went away often comes back with the same prompt.
         """
-        if self.completions_suffice and self._store.limits.enabled and job.use_snapshots:
+        if self.completions_suffice and job.use_snapshots:
             self._keep(job, Origin.COMPLETION, len(job.tokens))
 
     def _keep(self, job: Job, origin: Origin, n_tokens: int, *, tentative: bool = False) -> Rejection | None:

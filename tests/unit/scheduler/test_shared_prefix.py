@@ -5,6 +5,7 @@ from app.scheduler.admission import Ending
 from app.scheduler.job import Boundary
 from app.scheduler.shared_prefix import UnderWay, promise_of_snapshot
 from app.snapshots.entry import Bucket
+from app.snapshots.limits import Limits
 from tests.support.hash_chain import HashChainDecoder, reply_to
 from tests.support.jobs import make_job
 from tests.support.serving_room import ServingRoom
@@ -128,3 +129,15 @@ def test_a_state_of_another_session_is_not_shared():
     jobs = [make_job([*HISTORY, 900 + i], id=f"j{i}", session=f"s{i}") for i in range(2)]
 
     assert together(room, *jobs) == 202
+
+
+def test_without_a_store_nobody_waits():
+    """There is nothing to be had from another request then."""
+    limits = Limits(capacity_bytes=1, max_entries=1, ttl_seconds=None, min_prefix_tokens=1, enabled=False)
+    room = ServingRoom(HashChainDecoder(truncatable=True), limits=limits)
+    for i in range(2):
+        room.admission.offer(make_job([*HISTORY, 900 + i], id=f"j{i}"))
+
+    room.step()
+
+    assert len(room.decoder.rows) == 2
