@@ -2,6 +2,7 @@
 
 import asyncio
 import importlib.metadata
+import logging
 import platform
 import secrets
 import sys
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import structlog
+from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
 from prometheus_client import CollectorRegistry
 
@@ -30,19 +32,34 @@ from app.runtime import Milestones, Runtime, ServingEngine
 from app.scheduler.admission import Admission
 from app.scheduler.warmup_queue import WarmupQueue
 from app.scheduler.worker import Worker
-from app.settings.schema import Provenance, Settings
+from app.settings.digest import digest
+from app.settings.schema import DEFAULT_LAYER, Provenance, Settings
+from app.snapshots.capacity import Capacity
 from app.snapshots.stats import Tally, stats_payload
+from app.supervision.start_gate import StartGate
 from app.telemetry.catalogue import Sink
 from app.telemetry.counting import Counting
 from app.telemetry.log_lines import EventLines
 from app.telemetry.logs import configure_logging
 from app.telemetry.metrics import Build, Instruments, declare, render
-from app.telemetry.scrape import ScrapedSeries, level_readings, limits_reading, store_reading
+from app.telemetry.resource import build_resource, service_name_of
+from app.telemetry.scrape import (
+    ScrapedSeries,
+    age_reading,
+    level_readings,
+    limits_reading,
+    sizing_reading,
+    starts_reading,
+    store_reading,
+)
 from app.telemetry.session_hash import SessionHash
 from app.telemetry.span_queue import SpanQueue
 from app.telemetry.spans import EventSpans
+from app.telemetry.step_tokens import StepTokens
 from app.telemetry.token_gaps import TokenGaps
 from app.telemetry.tracing import build_tracer_provider, otlp_exporter
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,22 +68,37 @@ class _Telemetry:
 
     bus: Bus
     tally: Tally
+    capacity: Capacity
     registry: CollectorRegistry
     instruments: Instruments
     token_gaps: TokenGaps
+    step_tokens: StepTokens
     provider: TracerProvider
     queue: SpanQueue | None
 
 
-def build(settings: Settings, provenance: Provenance, *, loop: asyncio.AbstractEventLoop) -> Runtime:
+def build(
+    settings: Settings,
+    provenance: Provenance,
+    *,
+    loop: asyncio.AbstractEventLoop,
+    gate: StartGate | None = None,
+) -> Runtime:
     """Make the whole program, started nowhere: `Runtime.start` begins with loading the model."""
+    starts = gate or StartGate(None)
+    resource = build_resource(
+        service_name=settings.telemetry.service_name,
+        name_is_default=provenance["telemetry.service_name"] == DEFAULT_LAYER,
+        version=__version__,
+        instance_id=str(uuid.uuid4()),
+    )
     configure_logging(
         level=settings.telemetry.log_level,
         style=settings.telemetry.log_format,
         stream=sys.stderr,
-        service_name=settings.telemetry.service_name,
+        service_name=service_name_of(resource),
     )
-    telemetry = _telemetry(settings)
+    telemetry = _telemetry(settings, resource)
     wake = threading.Event()
     admission = Admission(max_waiting=settings.scheduler.max_waiting, wake=wake.set)
     warmups = WarmupQueue(wake=wake.set, emit=telemetry.bus.publish, clock=monotonic)
@@ -80,7 +112,9 @@ def build(settings: Settings, provenance: Provenance, *, loop: asyncio.AbstractE
         emit=telemetry.bus.publish,
         deliver=sink,
         token_gap=telemetry.token_gaps.record,
+        step_tokens=telemetry.step_tokens.record,
         on_model=telemetry.instruments.set_model,
+        capacity=telemetry.capacity,
     )
     worker = Worker(
         build=room.open,
@@ -90,13 +124,23 @@ def build(settings: Settings, provenance: Provenance, *, loop: asyncio.AbstractE
         on_change=milestones.reach,
         clock=monotonic,
     )
-    engine = ServingEngine(admission, warmups, worker, room, stall_seconds=settings.scheduler.stall_seconds)
+    engine = ServingEngine(
+        admission,
+        warmups,
+        worker,
+        room,
+        stall_seconds=settings.scheduler.stall_seconds,
+        held=lambda: starts.reason,
+    )
     telemetry.registry.register(
         ScrapedSeries(
             [
                 store_reading(telemetry.tally.read),
                 limits_reading(lambda: room.limits),
+                sizing_reading(telemetry.capacity.recommendation),
+                age_reading(telemetry.tally.read, monotonic),
                 *level_readings(_Levels(admission, worker, room)),
+                starts_reading(starts.recent, lambda: starts.held),
             ],
             drops=[
                 telemetry.bus.failures,
@@ -105,6 +149,7 @@ def build(settings: Settings, provenance: Provenance, *, loop: asyncio.AbstractE
         )
     )
     telemetry.registry.register(telemetry.token_gaps)
+    telemetry.registry.register(telemetry.step_tokens)
     requests = OpenRequests()
 
     def cache_stats() -> Mapping[str, Any]:
@@ -115,7 +160,11 @@ def build(settings: Settings, provenance: Provenance, *, loop: asyncio.AbstractE
                 kind="server_error",
                 retry_after_seconds=5,
             )
-        return stats_payload(telemetry.tally.read(), room.limits) | {"snapshot_limits_from": room.layers}
+        return {
+            **stats_payload(telemetry.tally.read(), room.limits, now=monotonic()),
+            **telemetry.capacity.payload(),
+            "snapshot_limits_from": room.layers,
+        }
 
     app = create_app(
         Services(
@@ -134,6 +183,7 @@ def build(settings: Settings, provenance: Provenance, *, loop: asyncio.AbstractE
             limits=_request_limits(settings),
             reasoning=_reasoning_echo(settings),
             warmup=settings.snapshots.enabled and settings.snapshots.warmup,
+            capture_content=bool(settings.telemetry.otlp_endpoint) and settings.telemetry.capture_content,
             version=__version__,
         )
     )
@@ -144,11 +194,12 @@ def build(settings: Settings, provenance: Provenance, *, loop: asyncio.AbstractE
         milestones=milestones,
         sink=sink,
         requests=requests,
+        gate=starts,
         flush=telemetry.provider.shutdown,
     )
 
 
-def _telemetry(settings: Settings) -> _Telemetry:
+def _telemetry(settings: Settings, resource: Resource) -> _Telemetry:
     registry = CollectorRegistry()
     instruments = declare(
         registry,
@@ -158,6 +209,7 @@ def _telemetry(settings: Settings) -> _Telemetry:
             mlx=importlib.metadata.version("mlx"),
             mlx_lm=importlib.metadata.version("mlx-lm"),
         ),
+        config_digest=digest(settings),
         routes=INFERENCE_ROUTES,
         decline_reasons=CAPTURE_DECLINES,
     )
@@ -165,14 +217,16 @@ def _telemetry(settings: Settings) -> _Telemetry:
     queue = None
     if wanted.otlp_endpoint:
         queue = SpanQueue(otlp_exporter(wanted.otlp_endpoint, wanted.otlp_protocol))
+        if wanted.capture_content:
+            log.warning("prompts and replies are sent to the collector (telemetry.capture_content)")
     provider = build_tracer_provider(
-        service_name=wanted.service_name,
-        version=__version__,
+        resource=resource,
         sample_ratio=wanted.sample_ratio,
         processor=queue,
     )
     hash_session = SessionHash(secrets.token_bytes(32))
     tally = Tally()
+    capacity = Capacity(monotonic)
     spans = EventSpans(
         provider.get_tracer("samovar", __version__),
         hash_session=hash_session,
@@ -183,12 +237,13 @@ def _telemetry(settings: Settings) -> _Telemetry:
     bus = Bus(
         [
             (Sink.TALLY, tally),
-            (Sink.METRICS, Counting(instruments)),
+            ("capacity", capacity),
+            *([(Sink.METRICS, Counting(instruments))] if wanted.metrics else []),
             (Sink.TRACES, spans),
             (Sink.LOGS, lines),
         ]
     )
-    return _Telemetry(bus, tally, registry, instruments, TokenGaps(), provider, queue)
+    return _Telemetry(bus, tally, capacity, registry, instruments, TokenGaps(), StepTokens(), provider, queue)
 
 
 def _reasoning_echo(settings: Settings) -> ReasoningEcho:
@@ -219,6 +274,12 @@ class _Levels:
 
     def waiting(self) -> int:
         return len(self._admission)
+
+    def max_running(self) -> int:
+        return self._room.max_running
+
+    def max_waiting(self) -> int:
+        return self._admission.max_waiting
 
     def last_step_unix_seconds(self) -> float:
         last = self._worker.last_step

@@ -1,6 +1,7 @@
 """A conversation on its way to the model, and its reply on the way back, as values both sides know."""
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
@@ -37,7 +38,6 @@ class PieceKind(StrEnum):
 
     CONTENT = "content"
     REASONING = "reasoning"
-    TOOL = "tool"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,15 +48,72 @@ class Piece:
     text: str
 
 
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """One call of a reply, whole. `arguments` is a JSON object as text.
+
+    `index` is its place among the reply's calls. `id` is what its result will refer to: the model's own, or
+    empty until somebody gives it one.
+    """
+
+    index: int
+    name: str
+    arguments: str
+    id: str = ""
+
+
+ReplyPart = Piece | ToolCall
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolUse:
+    """What a reply may call, and whether more than once."""
+
+    tools: tuple[Mapping[str, Any], ...]
+    parallel: bool = True
+
+
 def continues_reply(chat: ChatPrompt) -> bool:
     """Whether the model goes on with the last message: it is an assistant's, and calls no tools."""
     last = chat.messages[-1]
     return bool(last["role"] == "assistant" and not last.get("tool_calls"))
 
 
-def with_reply(chat: ChatPrompt, content: str) -> ChatPrompt:
+def with_reply(chat: ChatPrompt, content: str, calls: Sequence[ToolCall] = ()) -> ChatPrompt:
     """The conversation as its client has it after a reply; what continued a message is joined to it."""
+    called = {"tool_calls": [_as_told(call) for call in calls]} if calls else {}
     if not continues_reply(chat):
-        return replace(chat, messages=(*chat.messages, {"role": "assistant", "content": content}))
+        said = {"role": "assistant", "content": content, **called}
+        return replace(chat, messages=(*chat.messages, said))
     *earlier, begun = chat.messages
-    return replace(chat, messages=(*earlier, {**begun, "content": begun["content"] + content}))
+    return replace(chat, messages=(*earlier, {**begun, "content": begun["content"] + content, **called}))
+
+
+def with_object_arguments(message: Mapping[str, Any]) -> dict[str, Any]:
+    """A message with its calls' arguments as objects: clients send JSON text, templates print objects.
+
+    Arguments that are no JSON stay as they are: the model wrote them so, and that is how they are shown.
+    """
+    calls = message.get("tool_calls")
+    if not calls:
+        return dict(message)
+    return {**message, "tool_calls": [_with_object(call) for call in calls]}
+
+
+def _as_told(call: ToolCall) -> dict[str, Any]:
+    return {
+        "id": call.id,
+        "type": "function",
+        "function": {"name": call.name, "arguments": call.arguments},
+    }
+
+
+def _with_object(call: Mapping[str, Any]) -> dict[str, Any]:
+    function = call.get("function")
+    if not isinstance(function, Mapping) or not isinstance(function.get("arguments"), str):
+        return dict(call)
+    try:
+        arguments = json.loads(function["arguments"] or "{}")
+    except ValueError:
+        return dict(call)
+    return {**call, "function": {**function, "arguments": arguments}}

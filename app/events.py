@@ -52,6 +52,14 @@ class Miss(StrEnum):
     OPTED_OUT = "opted_out"
 
 
+class Growth(StrEnum):
+    """How many times the store's capacity a larger store would have."""
+
+    HALF_MORE = "1.5x"
+    DOUBLE = "2x"
+    FOURFOLD = "4x"
+
+
 class Warmup(StrEnum):
     """What became of the next turn's state after a reply: what was done for it, or why nothing was."""
 
@@ -168,13 +176,17 @@ class SnapshotRejected:
 
 @dataclass(frozen=True, slots=True)
 class LookupHit:
-    """A stored state was restored and is in use. Stated after the restore, never before."""
+    """A stored state was restored and is in use. Stated after the restore, never before.
+
+    `growth`: the least with which more tokens would have been reused; None: no more memory would help.
+    """
 
     entry: EntryFacts
     prompt_tokens: int
     reused_tokens: int
     reuse_gap_seconds: float
     failed_restores: int
+    growth: Growth | None = None
 
     @property
     def truncated(self) -> bool:
@@ -184,12 +196,16 @@ class LookupHit:
 
 @dataclass(frozen=True, slots=True)
 class LookupMissed:
-    """A request starts cold. `common_prefix_tokens` is the longest prefix any candidate shared."""
+    """A request starts cold. `common_prefix_tokens` is the longest prefix any candidate shared.
+
+    `growth`: the least with which it would have been a hit; None: no more memory would help.
+    """
 
     reason: Miss
     prompt_tokens: int
     common_prefix_tokens: int
     failed_restores: int
+    growth: Growth | None = None
 
 
 SnapshotEvent = SnapshotInserted | SnapshotRemoved | SnapshotRejected | LookupHit | LookupMissed
@@ -204,6 +220,23 @@ class Occupancy:
     arrays: int
     by_origin: Mapping[Origin, tuple[int, int]]
     """origin → (entries, bytes)"""
+    oldest_used: float | None = None
+    """When the least recently used entry was used, on the clock; None: there is none."""
+
+    def oldest_age_seconds(self, now: float) -> float:
+        """How long that was ago; 0 where there is none."""
+        return 0.0 if self.oldest_used is None else max(now - self.oldest_used, 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """What would be held if nothing had had to go for want of room, as far as the largest `Growth`.
+
+    `sessions`: how many conversations that is for.
+    """
+
+    nbytes: int = 0
+    sessions: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,6 +250,7 @@ class Transaction:
     ended: float
     events: tuple[SnapshotEvent, ...]
     occupancy: Occupancy
+    demand: Demand = Demand()
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,16 +320,25 @@ class GenerationEnded:
     generated_tokens: int
     miss: Miss | None
     error: str | None
+    session: str | None = None
+    """The client's own key; listeners hash it before it leaves the process."""
+    stored_tokens: int = 0
+    """Prompt tokens beyond the cached ones that are in the store now, because of this request."""
 
 
 @dataclass(frozen=True, slots=True)
 class RequestEnded:
-    """One HTTP request on an inference route was answered. `route` is the template, never the raw path."""
+    """One HTTP request on an inference route was answered. `route` is the template, never the raw path.
+
+    `job_ids`: the jobs that the engine took for it; each of them has a `GenerationEnded`, before or after.
+    """
 
     route: str
     outcome: Outcome
     status: int
     seconds: float
+    job_ids: tuple[str, ...] = ()
+    request_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

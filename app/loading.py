@@ -27,7 +27,9 @@ from app.scheduler.reuse import Reuse
 from app.scheduler.warming import Warming
 from app.scheduler.warmup_queue import WarmupQueue
 from app.settings.schema import Provenance, Settings
+from app.snapshots.capacity import Capacity
 from app.snapshots.limits import Limits
+from app.snapshots.sizing import from_model
 from app.snapshots.store import SnapshotStore
 from app.telemetry.catalogue import Capability
 from app.telemetry.metrics import Model
@@ -48,8 +50,9 @@ class EngineRoom:
 
     Args:
         settings, provenance: as they left the loader.
-        admission, warmups, emit, deliver, token_gap: of the scheduler.
+        admission, warmups, emit, deliver, token_gap, step_tokens: of the scheduler.
         on_model: told what is served.
+        capacity: told of the store, and what the model's state weighs.
     """
 
     def __init__(
@@ -62,7 +65,9 @@ class EngineRoom:
         emit: Emit,
         deliver: DeltaSink,
         token_gap: Callable[[float, int], None],
+        step_tokens: Callable[[int, int], None],
         on_model: Callable[[Model], None],
+        capacity: Capacity,
     ) -> None:
         self._settings = settings
         self._provenance = provenance
@@ -71,16 +76,28 @@ class EngineRoom:
         self._emit = emit
         self._deliver = deliver
         self._token_gap = token_gap
+        self._step_tokens = step_tokens
         self._on_model = on_model
+        self._capacity = capacity
         self._decoder: BatchDecoder | None = None
         self._memory: Callable[[], Mapping[str, int]] = dict
         self.model: ServedChatModel | None = None
         self.store: SnapshotStore[Any] | None = None
-        self.limits: Limits | None = None
 
     def device_memory(self) -> Mapping[str, int]:
         """Bytes by kind; nothing before MLX is there."""
         return self._memory()
+
+    @property
+    def limits(self) -> Limits | None:
+        """What the store may hold now; None until the model is loaded."""
+        return None if self.store is None else self.store.limits
+
+    @property
+    def max_running(self) -> int:
+        """How many requests run at once; 0 until the model is loaded, which may allow fewer than asked."""
+        decoder = self._decoder
+        return 0 if decoder is None else decoder.max_running
 
     @property
     def layers(self) -> Mapping[str, str]:
@@ -106,13 +123,17 @@ class EngineRoom:
         _require_backend()
         from app.engine import memory  # noqa: PLC0415 - see the module's docstring
         from app.engine.chat_model import ServedChatModel  # noqa: PLC0415
+        from app.engine.compiler import COMPILER, fuse_only_with_compiler  # noqa: PLC0415
         from app.engine.decoder import BatchDecoder, BatchLimits  # noqa: PLC0415
         from app.engine.loader import load_model  # noqa: PLC0415
         from app.engine.selfcheck import check  # noqa: PLC0415
+        from app.engine.state_size import measure  # noqa: PLC0415
         from app.engine.warmup import warm_up  # noqa: PLC0415
 
         settings = self._settings
         self._memory = memory.device_memory
+        if not fuse_only_with_compiler():
+            log.info("kernels are not fused: the CPU backend finds no compiler", compiler=COMPILER)
         loaded = load_model(
             _source(settings), cache_folder=Path(platformdirs.user_cache_dir("samovar")), progress=progress
         )
@@ -129,12 +150,18 @@ class EngineRoom:
             log.warning("the model cannot be relied on in everything", shortcoming=shortcoming)
         self._decoder.restrict(found.limits(asked), truncatable=found.truncation)
         loaded = replace(loaded, truncatable=loaded.truncatable and found.truncation)
-        self.limits = _store_limits(settings, memory.default_capacity_bytes, memory.default_max_arrays)
+        size = measure(loaded.network)
+        available = memory.available_bytes(memory.device_memory()["active"])
+        start = from_model(size, context_length=loaded.context_length, available_bytes=available)
+        limits = _store_limits(settings, start.capacity_bytes, memory.default_max_arrays)
         if not (found.reuse or found.unknown_kinds):
             # States of unknown kinds never enter the store: left on, it counts each as unsupported.
-            self.limits = replace(self.limits, enabled=False)
-        self.store = SnapshotStore(self.limits, clock=monotonic, emit=self._emit)
-        self._log_store(self.limits)
+            limits = replace(limits, enabled=False)
+        self.store = SnapshotStore(limits, clock=monotonic, emit=self._emit)
+        self._capacity.open(
+            self.store, start=start, automatic=limits.enabled and settings.snapshots.capacity_bytes == "auto"
+        )
+        self._log_store(limits)
         self.model = ServedChatModel(
             loaded,
             unix_seconds=time.time,
@@ -167,6 +194,7 @@ class EngineRoom:
             deliver=self._deliver,
             emit=self._emit,
             token_gap=self._token_gap,
+            step_tokens=self._step_tokens,
             clock=monotonic,
         )
 
@@ -224,12 +252,12 @@ def _source(settings: Settings) -> Any:
 
 
 def _store_limits(
-    settings: Settings, default_capacity: Callable[[], int], default_arrays: Callable[[], int | None]
+    settings: Settings, default_capacity: int, default_arrays: Callable[[], int | None]
 ) -> Limits:
     asked = settings.snapshots
     max_arrays = asked.max_arrays
     return Limits(
-        capacity_bytes=default_capacity() if asked.capacity_bytes == "auto" else asked.capacity_bytes,
+        capacity_bytes=default_capacity if asked.capacity_bytes == "auto" else asked.capacity_bytes,
         max_entries=asked.max_entries,
         max_arrays=default_arrays() if max_arrays == "auto" else None if max_arrays == "off" else max_arrays,
         ttl_seconds=None if asked.ttl_seconds == "off" else asked.ttl_seconds,

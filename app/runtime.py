@@ -16,6 +16,7 @@ from app.scheduler.job import Job, JobId
 from app.scheduler.warmup_queue import WarmupQueue
 from app.scheduler.worker import Phase, Worker
 from app.snapshots.store import SnapshotStore
+from app.supervision.start_gate import StartGate
 
 ENGINE_END_SECONDS = 30.0
 """How long the engine thread may take to end its step and release the device."""
@@ -46,6 +47,7 @@ class ServingEngine:
         worker: the engine thread.
         loaded: where the engine thread puts the model and the store.
         stall_seconds: how long pending work may wait for a step's end before the engine counts as stalled.
+        held: why the model is not being loaded for now; empty where it is.
     """
 
     def __init__(
@@ -56,12 +58,14 @@ class ServingEngine:
         loaded: Loaded,
         *,
         stall_seconds: float,
+        held: Callable[[], str] = lambda: "",
     ) -> None:
         self._admission = admission
         self._warmups = warmups
         self._worker = worker
         self._loaded = loaded
         self._stall_seconds = stall_seconds
+        self._held = held
         self._draining = False
 
     @property
@@ -80,7 +84,10 @@ class ServingEngine:
         if self._draining:
             return ports.Phase.DRAINING, "the server is shutting down"
         if self._worker.phase is Phase.LOADING:
-            return ports.Phase.LOADING, "the model is being loaded"
+            held = self._held()
+            return (
+                (ports.Phase.CRASH_LOOP, held) if held else (ports.Phase.LOADING, "the model is being loaded")
+            )
         if self._worker.phase is Phase.STOPPED:
             return ports.Phase.FAILED, "the engine has stopped"
         if self._worker.is_stalled(self._stall_seconds):
@@ -170,6 +177,7 @@ class Runtime:
         milestones: Milestones,
         sink: LoopSink,
         requests: OpenRequests,
+        gate: StartGate,
         flush: Callable[[], None],
     ) -> None:
         self.app = app
@@ -178,6 +186,7 @@ class Runtime:
         self._milestones = milestones
         self._sink = sink
         self._requests = requests
+        self._gate = gate
         self._flush = flush
         self._closed = False
 
@@ -187,8 +196,17 @@ class Runtime:
         assert self._engine.model is not None, "asked before the model was loaded"
         return self._engine.model.name
 
+    def health(self) -> ports.Health:
+        """Phase and load, as of now."""
+        return self._engine.health()
+
+    async def may_load(self) -> None:
+        """Return once the model may be loaded; a crash loop holds it back."""
+        await self._gate.opened()
+
     def start(self) -> None:
         """Start the engine thread, which loads the model, and return at once."""
+        self._gate.begin()
         self._worker.start()
 
     async def ready(self) -> None:

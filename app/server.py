@@ -5,16 +5,22 @@ import contextlib
 import os
 import signal
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
+from pathlib import Path
 from typing import Any, Protocol
 
 import uvloop
 from litestar import Litestar
 
+from app.api.ports import Health, Phase
 from app.bootstrap import build
 from app.errors import SamovarError
 from app.listener import listening, reserve_address, url_of
 from app.settings.schema import Provenance, Settings
+from app.starts import start_journal
+from app.supervision.log_file import LogFile
+from app.supervision.notify import Notifier
+from app.supervision.start_gate import StartGate
 
 FORCED_EXIT_CODE = 1
 """Of a stop that was told twice: running requests were ended before their time."""
@@ -25,12 +31,15 @@ FAREWELL_SECONDS = 3.0
 IDLE_CONNECTIONS = 1024
 """Granian counts idle connections and probes as load too: places for those, besides what the engine takes."""
 
+ATTENDANCE_SECONDS = 5.0
+"""How often the supervisor is told how things are, and the log file is looked after."""
+
 
 class Runtime(Protocol):
     """The built program as the server needs it. All of it is called on the event loop's thread.
 
-    The order of calls: `start`, then either `ready` returns or `failure` does; on a signal `drain`, then
-    `idle` within the deadline or else `abort`; at last `close`, whatever happened before.
+    The order of calls: `may_load`, `start`, then either `ready` returns or `failure` does; on a signal
+    `drain`, then `idle` within the deadline or else `abort`; at last `close`, whatever happened before.
     """
 
     @property
@@ -41,6 +50,14 @@ class Runtime(Protocol):
     @property
     def model_name(self) -> str:
         """What clients ask for; known once `ready` has returned."""
+        ...
+
+    def health(self) -> Health:
+        """Phase and load, as of now; from the first moment on."""
+        ...
+
+    async def may_load(self) -> None:
+        """Return once the model may be loaded; it may be held back, while probes say why."""
         ...
 
     def start(self) -> None:
@@ -72,20 +89,35 @@ class Runtime(Protocol):
         ...
 
 
-def serve(settings: Settings, provenance: Provenance) -> int:
+def serve(settings: Settings, provenance: Provenance, notifier: Notifier) -> int:
     """Serve until a signal; the exit code is 0 after a drain, 1 after a forced end.
+
+    `notifier` tells systemd, where it is the one who started this.
 
     Raises:
         SamovarError: the address cannot be had, the model cannot be loaded, or the engine has failed.
     """
+    log_file = None
+    if settings.telemetry.log_file:
+        log_file = LogFile(Path(settings.telemetry.log_file).expanduser().absolute())
+        log_file.open()
     address = reserve_address(settings.server.host, settings.server.port)
     scheduler = settings.scheduler
-    return run(
-        lambda loop: build(settings, provenance, loop=loop),
-        address=address,
-        connections=IDLE_CONNECTIONS + scheduler.max_running + scheduler.max_waiting,
-        drain_seconds=settings.server.drain_seconds,
-    )
+    gate = StartGate(start_journal(settings))
+    try:
+        code = run(
+            lambda loop: build(settings, provenance, loop=loop, gate=gate),
+            address=address,
+            connections=IDLE_CONNECTIONS + scheduler.max_running + scheduler.max_waiting,
+            drain_seconds=settings.server.drain_seconds,
+            notifier=notifier,
+            log_file=log_file,
+        )
+    except Exception as error:
+        gate.ended(error)
+        raise
+    gate.ended(None)
+    return code
 
 
 def run(
@@ -94,6 +126,8 @@ def run(
     address: tuple[str, int],
     connections: int,
     drain_seconds: float,
+    notifier: Notifier,
+    log_file: LogFile | None = None,
 ) -> int:
     """Serve what `make` makes on its own event loop until a signal; see `serve`.
 
@@ -102,12 +136,23 @@ def run(
         address: IP address and port to listen on.
         connections: most connections at a time, idle ones included.
         drain_seconds: how long running requests may go on after the signal.
+        notifier: told when the server is ready and when it drains.
+        log_file: followed where it is moved.
 
     Raises:
         SamovarError: as `serve`.
     """
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(_serve(make, address, connections, drain_seconds))
+        return runner.run(
+            _serve(
+                make,
+                address,
+                connections=connections,
+                drain_seconds=drain_seconds,
+                notifier=notifier,
+                log_file=log_file,
+            )
+        )
 
 
 class _Signals:
@@ -131,28 +176,67 @@ class _Signals:
 async def _serve(
     make: Callable[[asyncio.AbstractEventLoop], Runtime],
     address: tuple[str, int],
+    *,
     connections: int,
     drain_seconds: float,
+    notifier: Notifier,
+    log_file: LogFile | None,
 ) -> int:
     loop = asyncio.get_running_loop()
     signals = _Signals(loop)
     runtime = make(loop)
     try:
-        async with listening(runtime.app, address, connections=connections) as listener:
-            runtime.start()
+        async with (
+            listening(runtime.app, address, connections=connections) as listener,
+            _attended(runtime, notifier, log_file),
+        ):
             failures = (runtime.failure, listener.failure)
-            if failed := await _first(runtime.ready, signals.first.wait, *failures):
+            if failed := await _first(runtime.may_load, signals.first.wait, *failures):
                 raise await _stopped_by(failed, runtime)
             if not signals.first.is_set():
+                runtime.start()
+                if failed := await _first(runtime.ready, signals.first.wait, *failures):
+                    raise await _stopped_by(failed, runtime)
+            if not signals.first.is_set():
                 _greet(runtime.model_name, url_of(address))
+                notifier.ready(f"serves {runtime.model_name} at {url_of(address)}")
                 if failed := await _first(signals.first.wait, *failures):
                     raise await _stopped_by(failed, runtime)
             runtime.drain()
+            notifier.stopping()
             await _first(runtime.idle, signals.second.wait, lambda: asyncio.sleep(drain_seconds), *failures)
             await _farewell(runtime, "The server is shutting down; please send the request again.")
     finally:
         await runtime.close()
     return FORCED_EXIT_CODE if signals.second.is_set() else os.EX_OK
+
+
+@contextlib.asynccontextmanager
+async def _attended(runtime: Runtime, notifier: Notifier, log_file: LogFile | None) -> AsyncIterator[None]:
+    """While the block lasts, keep the watchdog and the log file going and say what holds things up."""
+    watchdog_seconds = notifier.watchdog_seconds
+    # Half of what is allowed, as sd_watchdog_enabled(3) advises.
+    pause = min(ATTENDANCE_SECONDS, watchdog_seconds / 2) if watchdog_seconds else ATTENDANCE_SECONDS
+
+    async def attend() -> None:
+        said = ""
+        while True:
+            health = runtime.health()
+            if health.phase not in {Phase.STALLED, Phase.FAILED}:
+                notifier.alive()
+            if health.reason not in {"", said}:
+                said = health.reason
+                notifier.status(said)
+            if log_file is not None:
+                log_file.follow()
+            await asyncio.sleep(pause)
+
+    task = asyncio.ensure_future(attend())
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
 
 
 async def _stopped_by(failed: SamovarError, runtime: Runtime) -> SamovarError:

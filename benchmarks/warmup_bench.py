@@ -9,32 +9,63 @@ import argparse
 import json
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from transformers import AutoTokenizer
+from mlx_lm.tokenizer_utils import load as load_tokenizer
 
 from app.events import Warmup
 from tests.support.process import samovar
 from tests.support.templates import REPLYING
 from tests.support.tiny import make_tiny_model
-from tests.support.warm_talk import TOOL, TOOL_TURNS, USER_TURNS, warm_talk
+from tests.support.tool_talk import TOOL, TURNS, make_calling_model
+from tests.support.warm_talk import USER_TURNS, warm_talk
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "warmup.md"
 RESULT = ROOT / "benchmarks" / "results" / "warmup.json"
 
 FAMILY = "lfm2"
-TALKS: Mapping[str, tuple[Sequence[Mapping[str, Any]], Sequence[Mapping[str, Any]]]] = {
-    "chatml": (USER_TURNS, ()),
-    "thinking_dropped": (USER_TURNS, ()),
-    "tool_loop": (TOOL_TURNS, (TOOL,)),
-}
-TITLES = {
-    "chatml": "ChatML",
-    "thinking_dropped": "Thinking dropped from history, an empty think block in the generation prompt",
-    "tool_loop": "A tool loop: every turn but the first ends with a tool's result",
+
+
+@dataclass(frozen=True, slots=True)
+class Talk:
+    """A conversation to be measured: the client's messages, and the model it is with."""
+
+    title: str
+    messages: Sequence[Mapping[str, Any]]
+    model: Callable[[Path, str, str], Path]
+    flags: Sequence[str] = ()
+    tools: Sequence[Mapping[str, Any]] = ()
+    max_tokens: int = 40
+    last: Warmup | None = None
+    """What becomes of the warm-up after the last reply, where it is not run like the others."""
+
+
+def _chatting(folder: Path, family: str, style: str) -> Path:
+    return make_tiny_model(folder, family, chat_template=REPLYING[style])
+
+
+def _loop(title: str, *, last: Warmup | None = None) -> Talk:
+    # The model brings the code that makes it call tools.
+    return Talk(
+        title, TURNS, make_calling_model, ("--trust-remote-code",), (TOOL,), max_tokens=200, last=last
+    )
+
+
+TALKS: Mapping[str, Talk] = {
+    "chatml": Talk("ChatML", USER_TURNS, _chatting),
+    "thinking_dropped": Talk(
+        "Thinking dropped from history, an empty think block in the generation prompt", USER_TURNS, _chatting
+    ),
+    "tool_loop": _loop("A tool loop: calls as JSON, results as turns of their own"),
+    "hermes": _loop("A tool loop: text and calls as JSON, results in user turns"),
+    "xml_calls": _loop("A tool loop: calls as tags, one for each argument"),
+    # The next question drops the thinking of the whole loop, so that no state of the loop serves it.
+    "thinking_calls": _loop(
+        "A tool loop: thinking before each call, which the client does not send back", last=Warmup.DIVERGED
+    ),
 }
 
 Result = Mapping[str, Sequence[Mapping[str, Mapping[str, Any]]]]
@@ -44,35 +75,34 @@ def measure() -> Result:
     """Each talk twice, against two fresh servers."""
     result = {}
     with tempfile.TemporaryDirectory() as scratch:
-        for style, (messages, tools) in TALKS.items():
-            folder = make_tiny_model(Path(scratch) / style, FAMILY, chat_template=REPLYING[style])
-            talks = {
-                name: _talk(folder, flags, messages, tools, wait_for)
-                for name, flags, wait_for in (
-                    ("boundary", ["--no-snapshot-warmup"], Warmup.DISABLED),
-                    ("warmed", [], Warmup.RUN),
-                )
-            }
-            turns = zip(talks["boundary"], talks["warmed"], strict=True)
+        for style, talk in TALKS.items():
+            folder = talk.model(Path(scratch) / style, FAMILY, style)
+            plain = _talk(folder, ["--no-snapshot-warmup"], talk, Warmup.DISABLED)
+            warmed = _talk(folder, [], talk, Warmup.RUN)
+            turns = zip(plain, warmed, strict=True)
             result[style] = [{"boundary": plain, "warmed": warm} for plain, warm in turns]
     return result
 
 
-def _talk(
-    folder: Path,
-    flags: Sequence[str],
-    messages: Sequence[Mapping[str, Any]],
-    tools: Sequence[Mapping[str, Any]],
-    wait_for: Warmup,
-) -> list[dict[str, int]]:
-    with samovar("--model", str(folder), *flags, folder=folder) as server:
-        turns = warm_talk(server, messages, own_tokens=own_tokens_of(folder), tools=tools, wait_for=wait_for)
-    return [{key: value for key, value in asdict(turn).items() if key != "reply"} for turn in turns]
+def _talk(folder: Path, flags: Sequence[str], talk: Talk, wait_for: Warmup) -> list[dict[str, int]]:
+    with samovar("--model", str(folder), *talk.flags, *flags, folder=folder) as server:
+        turns = warm_talk(
+            server,
+            talk.messages,
+            own_tokens=own_tokens_of(folder),
+            tools=talk.tools,
+            max_tokens=talk.max_tokens,
+            wait_for=wait_for,
+            last=talk.last if wait_for is Warmup.RUN else None,
+        )
+    return [
+        {key: value for key, value in asdict(turn).items() if key not in ("reply", "calls")} for turn in turns
+    ]
 
 
 def own_tokens_of(folder: Path) -> Callable[[Mapping[str, Any]], int]:
     """How many tokens a message has, rendered alone with what makes the model reply to it."""
-    tokenizer = AutoTokenizer.from_pretrained(folder)
+    tokenizer = load_tokenizer(folder)
 
     def own_tokens(message: Mapping[str, Any]) -> int:
         text = tokenizer.apply_chat_template([message], add_generation_prompt=True, tokenize=False)
@@ -90,13 +120,14 @@ def page(result: Result) -> str:
         "state serves as a whole or not at all, over HTTP; the client sends back what it received, and after",
         "each reply the server has time for its warm-up. *Own* is the new message as the template shows it,",
         "with the generation prompt after it: what has to be computed in any case. What a turn computes",
-        "beyond that is the previous reply, or nothing once it is warmed.",
+        "beyond that is the previous reply, or nothing once it is warmed. In the tool loops every turn but the",
+        "first is a tool's result, and every reply but the last a call that the model is made to write.",
         "[Snapshots](snapshots.md) says how it works.",
     ]
     for style, turns in result.items():
         lines += [
             "",
-            f"## {TITLES[style]}",
+            f"## {TALKS[style].title}",
             "",
             "| turn | prompt | own | cached, boundary alone | left | cached, with warm-up | left |",
             "|---|---|---|---|---|---|---|",

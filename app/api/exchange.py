@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http import HTTPStatus
 
 from litestar.types import ASGIApp, Message, Receive, Scope, Send
@@ -20,10 +20,14 @@ _SANE_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 
 @dataclass(slots=True)
 class Exchange:
-    """One request's end. `outcome` is set where the status alone does not tell it."""
+    """One request's end. `outcome` is set where the status alone does not tell it.
+
+    `job_ids`: the jobs that the engine took for it, each added once it has been submitted.
+    """
 
     outcome: Outcome | None = None
     status: int | None = None
+    job_ids: list[str] = field(default_factory=list)
 
 
 def exchange_of(scope: Scope) -> Exchange:
@@ -44,6 +48,7 @@ class IdentifyRequests:
             "latin-1"
         )
         request_id = given if _SANE_ID.fullmatch(given) else self._new_id()
+        scope["state"]["request_id"] = request_id
 
         async def with_id(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -79,7 +84,16 @@ class CountRequests:
                 # Without a status nothing was answered: the client left, or the server was stopped by force.
                 status = exchange.status or CLIENT_CLOSED_STATUS
                 outcome = exchange.outcome or _outcome(exchange.status)
-                self._emit(RequestEnded(scope["path_template"], outcome, status, self._clock() - began))
+                self._emit(
+                    RequestEnded(
+                        scope["path_template"],
+                        outcome,
+                        status,
+                        self._clock() - began,
+                        tuple(exchange.job_ids),
+                        scope["state"].get("request_id"),
+                    )
+                )
 
 
 def _outcome(status: int | None) -> Outcome:

@@ -3,7 +3,7 @@
 import contextlib
 from collections.abc import Iterator, Sequence
 
-from app.api.ports import Engine, Piece
+from app.api.ports import Engine, ReplyPart
 from app.api.reply import Reply
 from app.api.stream import Channel, LoopSink
 from app.clock import Clock
@@ -24,27 +24,26 @@ class Generation:
         self._seconds = seconds
         self.reply = reply
 
-    async def advance(self, timeout_seconds: float) -> Sequence[Piece]:
-        """The next text; nothing if none came within the time. A reply that takes too long is failed."""
+    async def advance(self, timeout_seconds: float) -> Sequence[ReplyPart]:
+        """What is new; nothing if none came within the time. A reply that takes too long is failed."""
         remaining = self._deadline - self._clock()
         deltas = await self._channel.take(min(timeout_seconds, max(remaining, 0)))
         if not deltas and self._clock() >= self._deadline:
             deltas = [Failed(f"The request took longer than the {self._seconds:g} seconds allowed.", 504)]
-        pieces = self.reply.read(deltas)
+        parts = self.reply.read(deltas)
         if self.reply.stopped_by_text:
             self._engine.finish(self._job.id)
-        return pieces
+        return parts
 
     async def abandoned(self) -> None:
         """Return when nobody waits any longer for this request to say its last word."""
         await self._channel.abandoned()
 
-    async def complete(self) -> Sequence[Piece]:
-        """All text until the reply's end."""
-        pieces: list[Piece] = []
+    async def complete(self) -> Reply:
+        """The reply, once it has ended."""
         while not self.reply.ended:
-            pieces += await self.advance(self._seconds)
-        return pieces
+            await self.advance(self._seconds)
+        return self.reply
 
 
 @contextlib.contextmanager

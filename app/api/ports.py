@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
-from app.chat import ChatPrompt, Piece, PieceKind, PreparedPrompt
+from app.chat import ChatPrompt, Piece, PieceKind, PreparedPrompt, ReplyPart, ToolCall, ToolUse
 from app.events import Warmup
 from app.scheduler.job import Job, JobId
 
@@ -20,7 +20,10 @@ __all__ = [
     "Piece",
     "PieceKind",
     "PreparedPrompt",
+    "ReplyPart",
     "TextStream",
+    "ToolCall",
+    "ToolUse",
 ]
 
 
@@ -30,6 +33,8 @@ class Phase(StrEnum):
     LOADING = "loading"
     READY = "ready"
     DRAINING = "draining"
+    CRASH_LOOP = "crash_loop"
+    """Too many starts before this one did not end well; the model is not loaded for now."""
     STALLED = "stalled"
     """Work is pending and no step has ended for too long; only a restart helps."""
     FAILED = "failed"
@@ -55,22 +60,25 @@ class Cleared:
 
 
 class TextStream(Protocol):
-    """Turns one answer's tokens into text. Pure Python, used on the event loop by one request.
+    """Turns one answer's tokens into text and tool calls. Pure Python, used on the event loop by one request.
 
-    It holds back text that may turn out to be half a character, a stop string or a marker.
+    It holds back text that may turn out to be half a character, a stop string, a marker or a call.
     """
 
     @property
     def stopped(self) -> bool:
-        """Whether a stop string has matched. The string and what follows it are never returned."""
+        """Whether a stop string or the one call allowed has ended it. What follows is never returned."""
         ...
 
-    def feed(self, token: int) -> Sequence[Piece]:
-        """The text that is certain after one more token; a token that ends the turn has no text."""
+    def feed(self, token: int) -> Sequence[ReplyPart]:
+        """What is certain after one more token; a token that ends the turn has no text."""
         ...
 
-    def finish(self) -> Sequence[Piece]:
-        """What was held back, once no token follows; nothing if a stop string matched."""
+    def finish(self, *, cut: bool) -> Sequence[ReplyPart]:
+        """What was held back, once no token follows; nothing if it has stopped.
+
+        `cut`: the last token did not end the model's turn, so that a call may have been cut off.
+        """
         ...
 
 
@@ -110,8 +118,18 @@ class ChatModel(Protocol):
         """
         ...
 
-    def text_stream(self, prompt: PreparedPrompt, *, stop: Sequence[str]) -> TextStream:
-        """The text side of one answer. `stop`: strings that end it, none of them empty."""
+    @property
+    def call_token(self) -> int | None:
+        """The token that a tool call begins with, where it is one token."""
+        ...
+
+    def text_stream(
+        self, prompt: PreparedPrompt, *, stop: Sequence[str], tools: ToolUse | None = None
+    ) -> TextStream:
+        """The text side of one answer.
+
+        `stop`: strings that end it, none of them empty. Without `tools` nothing in it is taken for a call.
+        """
         ...
 
     def next_turn(self, chat: ChatPrompt, prompt: PreparedPrompt) -> tuple[int, ...] | Warmup:

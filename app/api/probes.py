@@ -33,7 +33,7 @@ async def readyz(services: NamedDependency[Services]) -> Response[Probe]:
 @get("/startupz", summary="Has the start ended?", tags=["Operations"])
 async def startupz(services: NamedDependency[Services]) -> Response[Probe]:
     """503 until the model is loaded, and if it never will be."""
-    return _answer(services, not_ok={Phase.LOADING, Phase.FAILED})
+    return _answer(services, not_ok={Phase.LOADING, Phase.CRASH_LOOP, Phase.FAILED})
 
 
 def _answer(services: Services, *, not_ok: set[Phase]) -> Response[Probe]:

@@ -12,6 +12,7 @@ from hashlib import blake2b
 from typing import Any
 
 from app.api.ports import ChatPrompt
+from app.chat import with_object_arguments
 
 LARGEST_SHARE = 8
 """One trace takes at most this part of the budget, so that no single reply pushes out all others."""
@@ -69,17 +70,18 @@ class ReasoningEcho:
 
 
 def _keys(scope: Scope, chat: ChatPrompt) -> Iterator[tuple[Mapping[str, Any], bytes]]:
-    """Each message with its key: the scope, all messages before it, and its own text without its margins.
+    """Each message with its key: the scope, all messages before it, its calls, its text without its margins.
 
-    Reasoning is no part of any key: a client may send it with one turn and not with the next.
+    Reasoning is no part of any key: a client may send it with one turn and not with the next. Calls are
+    compared by what they say, because clients write their arguments anew.
     """
     before = blake2b(json.dumps(scope).encode(), digest_size=16)
     for message in chat.messages:
+        plain = with_object_arguments(message) | {"content": message["content"].strip()}
+        plain.pop("reasoning_content", None)
         key = before.copy()
-        key.update(message["content"].strip().encode())
+        key.update(json.dumps([plain["content"], plain.get("tool_calls")], sort_keys=True).encode())
         yield message, key.digest()
-        plain = {name: value for name, value in message.items() if name != "reasoning_content"}
-        plain["content"] = message["content"].strip()
         before.update(json.dumps(plain, sort_keys=True).encode())
 
 

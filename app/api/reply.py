@@ -1,10 +1,16 @@
-"""Puts a job's deltas together into a reply: text, counts, and how it ended. Pure; knows no wire format."""
+"""Puts a job's deltas together into a reply: text, tool calls, counts, its end. Knows no wire format."""
 
-from collections.abc import Sequence
+from base64 import b32encode
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from hashlib import blake2b
 
-from app.api.ports import Piece, PieceKind, TextStream
+from app.api.ports import Piece, PieceKind, ReplyPart, TextStream, ToolCall
 from app.events import FinishReason
 from app.scheduler.job import Delta, Failed, Generated, Prefilled, Started, TokenLogprob
+
+CALL_ID_CHARACTERS = 9
+"""Templates that refuse other ids than their own take nine letters and digits."""
 
 
 class Reply:
@@ -12,17 +18,20 @@ class Reply:
 
     Args:
         text: turns its tokens into text.
+        id: unlike any other reply's; its tool calls get their ids from it.
     """
 
-    def __init__(self, text: TextStream) -> None:
+    def __init__(self, text: TextStream, *, id: str = "") -> None:  # noqa: A002 - that is what it is
         self._text = text
+        self._id = id
         self._logprobs: list[tuple[int, TokenLogprob]] = []
         self._content: list[str] = []
         self._reasoning: list[str] = []
+        self._tool_calls: list[ToolCall] = []
         self.started: Started | None = None
         self.generated_tokens = 0
         self.finish: FinishReason | None = None
-        """Set with the last token, or by a stop string."""
+        """Set with the last token, or by a stop string, or by the one call that was allowed."""
         self.failure: Failed | None = None
 
     @property
@@ -32,7 +41,7 @@ class Reply:
 
     @property
     def content(self) -> str:
-        """What its client got so far as the message's content: all text but the reasoning."""
+        """What its client got so far as the message's content: all text but reasoning and tool calls."""
         return "".join(self._content)
 
     @property
@@ -41,16 +50,28 @@ class Reply:
         return "".join(self._reasoning)
 
     @property
+    def tool_calls(self) -> Sequence[ToolCall]:
+        """The calls its client got so far, each with an id."""
+        return self._tool_calls
+
+    @property
+    def finish_reason(self) -> str | None:
+        """Why it ended, as clients are told: a turn that ended with calls waits for their results."""
+        if self.finish is FinishReason.STOP and self._tool_calls:
+            return "tool_calls"
+        return self.finish
+
+    @property
     def stopped_by_text(self) -> bool:
-        """Whether a stop string ended it, so that the engine has to be told."""
+        """Whether its text ended it, so that the engine has to be told."""
         return self._text.stopped
 
-    def read(self, deltas: Sequence[Delta]) -> Sequence[Piece]:
-        """Take in what the engine said; returns the new text, neighbours of one kind merged.
+    def read(self, deltas: Sequence[Delta]) -> Sequence[ReplyPart]:
+        """Take in what the engine said; returns what is new, neighbouring text of one kind merged.
 
         What follows the reply's end (tokens after a stop string) is ignored.
         """
-        pieces: list[Piece] = []
+        new: list[ReplyPart] = []
         for delta in deltas:
             if self.ended:
                 break
@@ -58,37 +79,49 @@ class Reply:
                 case Started():
                     self.started = delta
                 case Generated():
-                    pieces += self._take(delta)
+                    new += self._take(delta)
                 case Failed():
                     self.failure = delta
                 case Prefilled():
                     pass
-        for piece in pieces:
-            (self._reasoning if piece.kind is PieceKind.REASONING else self._content).append(piece.text)
-        return _merged(pieces)
+        return _merged(self._kept(part) for part in new)
 
     def take_logprobs(self) -> Sequence[tuple[int, TokenLogprob]]:
         """Token ids and their log-probabilities since the last call."""
         taken, self._logprobs = self._logprobs, []
         return taken
 
-    def _take(self, generated: Generated) -> Sequence[Piece]:
+    def _take(self, generated: Generated) -> Sequence[ReplyPart]:
         self.generated_tokens += 1
         if generated.logprob is not None:
             self._logprobs.append((generated.token, generated.logprob))
-        pieces = list(self._text.feed(generated.token))
+        parts = list(self._text.feed(generated.token))
         if generated.finish is not None and not self._text.stopped:
-            pieces += self._text.finish()
+            parts += self._text.finish(cut=generated.finish is not FinishReason.STOP)
         # The very last characters may complete a stop string: that is how it ended, then.
         self.finish = FinishReason.STOP if self._text.stopped else generated.finish
-        return pieces
+        return parts
 
-
-def _merged(pieces: Sequence[Piece]) -> Sequence[Piece]:
-    merged: list[Piece] = []
-    for piece in pieces:
-        if merged and merged[-1].kind is piece.kind:
-            merged[-1] = Piece(piece.kind, merged[-1].text + piece.text)
+    def _kept(self, part: ReplyPart) -> ReplyPart:
+        if isinstance(part, ToolCall):
+            part = part if part.id else replace(part, id=_call_id(self._id, part.index))
+            self._tool_calls.append(part)
         else:
-            merged.append(piece)
+            (self._reasoning if part.kind is PieceKind.REASONING else self._content).append(part.text)
+        return part
+
+
+def _call_id(reply_id: str, index: int) -> str:
+    digest = blake2b(f"{reply_id}/{index}".encode(), digest_size=CALL_ID_CHARACTERS).digest()
+    return b32encode(digest).decode().lower()[:CALL_ID_CHARACTERS]
+
+
+def _merged(parts: Iterable[ReplyPart]) -> Sequence[ReplyPart]:
+    merged: list[ReplyPart] = []
+    for part in parts:
+        last = merged[-1] if merged else None
+        if isinstance(part, Piece) and isinstance(last, Piece) and last.kind is part.kind:
+            merged[-1] = Piece(part.kind, last.text + part.text)
+        else:
+            merged.append(part)
     return merged

@@ -44,7 +44,7 @@ class Services:
     new_id: Callable[[], str]
     """A fresh identifier of letters and digits, never the same twice."""
     metrics: Callable[[str], tuple[bytes, str]] | None
-    """Accept header → body and content type of `/metrics`; None where metrics are switched off."""
+    """Accept header → body and content type of `/metrics`, on any thread; None where metrics are switched off."""
     cache_stats: Callable[[], Mapping[str, Any]]
     """The body of `/v1/cache/stats`, as JSON values."""
     limits: Limits
@@ -52,3 +52,5 @@ class Services:
     reasoning: ReasoningEcho = field(default_factory=lambda: ReasoningEcho(0))
     warmup: bool = False
     """Whether next turns are prepared in idle time."""
+    capture_content: bool = False
+    """Whether prompts and replies are put on spans."""

@@ -6,7 +6,7 @@ from http import HTTPStatus
 from typing import cast
 
 from litestar.types import ASGIApp, HTTPScope, Message, Receive, Scope, Send
-from opentelemetry.trace import Span, SpanKind, StatusCode, Tracer
+from opentelemetry.trace import Span, SpanKind, StatusCode, Tracer, format_span_id, format_trace_id
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from app.api.reply import Reply
@@ -19,7 +19,8 @@ PROVIDER = "samovar"
 class TraceRequests:
     """Middleware: a SERVER span around each request of a route, in the trace its caller began.
 
-    Names and attributes are the stable HTTP conventions of OpenTelemetry.
+    Names and attributes are the stable HTTP conventions of OpenTelemetry. The response names the span where it
+    is recorded, in the `traceresponse` header of W3C Trace Context Level 2.
     """
 
     def __init__(self, app: ASGIApp, tracer: Tracer) -> None:
@@ -44,20 +45,31 @@ class TraceRequests:
             async def noting_status(message: Message) -> None:
                 if message["type"] == "http.response.start":
                     _set_status(span, message["status"])
+                    if response := _traceresponse(span):
+                        message["headers"] = [*message["headers"], (b"traceresponse", response)]
                 await send(message)
 
             await self._app(scope, receive, noting_status)
 
 
 @contextlib.contextmanager
-def chat_span(tracer: Tracer, model: str) -> Iterator[Span]:
-    """The span of one generation, by the GenAI conventions of OpenTelemetry."""
+def chat_span(tracer: Tracer, *, asked: str, served: str, stream: bool = False) -> Iterator[Span]:
+    """The span of one generation, by the GenAI conventions of OpenTelemetry.
+
+    Args:
+        tracer: makes it.
+        asked: the model by the name that the client used.
+        served: the model by its own name.
+        stream: whether the reply is sent as it grows.
+    """
     with tracer.start_as_current_span(
-        f"chat {model}",
+        f"chat {served}",
         attributes={
             "gen_ai.operation.name": "chat",
             "gen_ai.provider.name": PROVIDER,
-            "gen_ai.request.model": model,
+            "gen_ai.request.model": asked,
+            "gen_ai.request.stream": stream,
+            "gen_ai.response.model": served,
         },
         record_exception=False,
         set_status_on_exception=False,
@@ -82,7 +94,8 @@ def note_job(span: Span, job: Job) -> None:
             "gen_ai.request.max_tokens": job.max_tokens,
             "gen_ai.request.temperature": sampling.temperature,
             "gen_ai.request.top_p": sampling.top_p,
-            "gen_ai.request.top_k": sampling.top_k,
+            # A number with a fraction by the convention.
+            "gen_ai.request.top_k": float(sampling.top_k),
             "gen_ai.request.frequency_penalty": sampling.frequency_penalty,
             "gen_ai.request.presence_penalty": sampling.presence_penalty,
             "gen_ai.usage.input_tokens": len(job.tokens),
@@ -97,8 +110,8 @@ def note_reply(span: Span, reply: Reply) -> None:
     span.set_attribute("gen_ai.usage.output_tokens", reply.generated_tokens)
     if reply.started is not None:
         span.set_attribute("gen_ai.usage.cache_read.input_tokens", reply.started.cached_tokens)
-    if reply.finish is not None:
-        span.set_attribute("gen_ai.response.finish_reasons", (reply.finish.value,))
+    if reply.finish_reason is not None:
+        span.set_attribute("gen_ai.response.finish_reasons", (str(reply.finish_reason),))
     if reply.failure is not None:
         span.set_attribute("error.type", str(reply.failure.status))
         span.set_status(StatusCode.ERROR, reply.failure.message)
@@ -121,6 +134,14 @@ def _request_attributes(scope: HTTPScope, route: str, headers: dict[str, str]) -
     if agent := headers.get("user-agent"):
         attributes["user_agent.original"] = agent
     return attributes
+
+
+def _traceresponse(span: Span) -> bytes | None:
+    context = span.get_span_context()
+    if not span.is_recording():
+        return None
+    ids = format_trace_id(context.trace_id), format_span_id(context.span_id)
+    return f"00-{ids[0]}-{ids[1]}-{context.trace_flags:02x}".encode()
 
 
 def _set_status(span: Span, status: int) -> None:

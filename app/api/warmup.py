@@ -25,6 +25,11 @@ class Turn:
     job: Job
     reply: Reply
 
+    @property
+    def told(self) -> ChatPrompt:
+        """The conversation as its client has it now, without what was thought."""
+        return with_reply(self.chat, self.reply.content, self.reply.tool_calls)
+
 
 def warm_up(turn: Turn, model: ChatModel, services: Services, prompt_thread: Executor) -> None:
     """Have the next turn prepared, or count why not. Returns at once: the prompt thread makes the tokens."""
@@ -41,7 +46,7 @@ def _reason_against(turn: Turn, *, enabled: bool) -> Warmup | None:
         return Warmup.OPTED_OUT
     if turn.reply.finish not in (FinishReason.STOP, FinishReason.LENGTH):
         return Warmup.UNFINISHED
-    if not turn.reply.content.strip():
+    if not (turn.reply.content.strip() or turn.reply.tool_calls):
         return Warmup.BLANK_REPLY
     return None
 
@@ -50,8 +55,7 @@ def _submit(turn: Turn, model: ChatModel, services: Services) -> None:
     job = turn.job
     tokens: tuple[int, ...] | Warmup
     try:
-        told = with_reply(turn.chat, turn.reply.content)
-        tokens = model.next_turn(services.reasoning.restored(turn.scope, told), turn.prompt)
+        tokens = model.next_turn(services.reasoning.restored(turn.scope, turn.told), turn.prompt)
     except Exception:
         # Nobody waits for this call's end, so that an error would go unheard.
         log.exception("the next turn of a conversation could not be rendered")

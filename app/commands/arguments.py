@@ -12,6 +12,7 @@ from typing import Any
 
 from app.settings.keys import all_keys, sections
 from app.settings.layers import built_in, load_here
+from app.settings.layers import load as load_layers
 from app.settings.resolution import LIKENESS, Loaded
 from app.settings.sources import Given, Layer
 
@@ -20,6 +21,13 @@ DONE, FAILED, MISUSED, INTERRUPTED = 0, 1, 2, 130
 Commands = Any
 """What `add_subparsers` returns; argparse has no public name for it."""
 Run = Callable[[argparse.Namespace], int]
+
+_PATHS = frozenset(
+    {
+        *("model.path", "model.adapter_path", "model.chat_template"),
+        *("server.state_folder", "telemetry.log_file"),
+    }
+)
 
 _SAME_EVERYWHERE = """\
 Every flag is also a setting of the environment and of a file. --snapshot-ttl 1h is
@@ -90,6 +98,28 @@ def load(arguments: argparse.Namespace) -> Loaded:
     for warning in loaded.warnings:
         print(f"samovar: warning: {warning}", file=sys.stderr)
     return loaded
+
+
+def load_for_service(arguments: argparse.Namespace, *, folder: Path, system_file: Path) -> Loaded:
+    """The settings as a service in `folder` will find them that is started with the same flags."""
+    return load_layers(
+        _flags(arguments), config=arguments.file, environ={}, folder=folder, system_file=system_file
+    )
+
+
+def settings_again(arguments: argparse.Namespace) -> tuple[str, ...]:
+    """The flags that were given, as another process in another folder can be given them."""
+    again = [] if arguments.file is None else [f"--config={arguments.file.absolute()}"]
+    for dotted, given in _flags(arguments).items():
+        if isinstance(given.value, bool):
+            again.append(given.spelling)
+            continue
+        value = str(given.value)
+        # A hub id looks like a path, so only what is there counts as one.
+        if dotted in _PATHS and value and Path(value).expanduser().exists():
+            value = str(Path(value).expanduser().absolute())
+        again.append(f"{given.spelling}={value}")
+    return tuple(again)
 
 
 def why_unknown(argument: str) -> str:

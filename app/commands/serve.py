@@ -1,8 +1,10 @@
 """`samovar serve`: run the server until the process is told to stop."""
 
 import argparse
+import os
 
 from app.commands.arguments import Commands, add_settings_verb, load
+from app.supervision.notify import notifier
 
 
 def register(commands: Commands) -> None:
@@ -14,4 +16,4 @@ def _serve(arguments: argparse.Namespace) -> int:
     loaded = load(arguments)
     from app.server import serve  # noqa: PLC0415 - brings in MLX and Litestar, which --help can do without
 
-    return serve(loaded.settings, loaded.provenance)
+    return serve(loaded.settings, loaded.provenance, notifier(os.environ))

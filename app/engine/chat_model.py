@@ -4,12 +4,13 @@ from collections.abc import Callable, Sequence
 
 from mlx_lm.generate import make_text_state_machine
 
-from app.chat import ChatPrompt, PreparedPrompt
+from app.chat import ChatPrompt, PreparedPrompt, ToolUse
 from app.engine.loader import LoadedModel
 from app.engine.next_turn import next_turn
 from app.engine.prompt import PromptRenderer
 from app.engine.system_anchors import SystemAnchors
 from app.engine.text import ReplyText
+from app.engine.tool_calls import CallReader, tool_format
 from app.events import Warmup
 
 
@@ -38,6 +39,8 @@ class ServedChatModel:
         self.vocabulary_size = len(loaded.tokenizer)
         self._tokenizer = loaded.tokenizer
         self._parts = make_text_state_machine(loaded.tokenizer)
+        self._calls = tool_format(loaded.tokenizer)
+        self.call_token = _only(loaded.tokenizer.tool_call_start_tokens or ())
         self._on_declined = on_declined
         self._prompts = PromptRenderer(
             loaded.tokenizer,
@@ -64,19 +67,26 @@ class ServedChatModel:
 
     def next_turn(self, chat: ChatPrompt, prompt: PreparedPrompt) -> tuple[int, ...] | Warmup:
         """What every next prompt of the conversation begins with, and one token more; or why it is no use."""
-        return next_turn(self._prompts, chat, prompt)
+        return next_turn(self._prompts, chat, prompt, calls_are_text=self._calls is None)
 
-    def text_stream(self, prompt: PreparedPrompt, *, stop: Sequence[str]) -> ReplyText:
-        """The text side of one answer."""
+    def text_stream(
+        self, prompt: PreparedPrompt, *, stop: Sequence[str], tools: ToolUse | None = None
+    ) -> ReplyText:
+        """The text side of one answer; without `tools` no calls are looked for."""
         return ReplyText(
             self._tokenizer.detokenizer,
             self._parts,
             end_tokens=self._tokenizer.eos_token_ids,
             stop=stop,
             starts_reasoning=prompt.starts_reasoning,
+            calls=CallReader(self._calls, tools),
         )
 
     def token_text(self, token: int) -> bytes:
         """What a token decodes to alone; a part of a character comes out as U+FFFD."""
         text: str = self._tokenizer.decode([token])
         return text.encode()
+
+
+def _only(tokens: Sequence[int]) -> int | None:
+    return tokens[0] if len(tokens) == 1 else None

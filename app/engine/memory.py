@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import mlx.core as mx
 
 _ARRAY_SHARE = 2
-_CAPACITY_SHARE = 4
+_STORE_SHARE = 2
 
 
 def device_memory() -> Mapping[str, int]:
@@ -29,10 +29,9 @@ def memory_limit_bytes() -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
-def default_capacity_bytes() -> int:
-    """For the snapshot store: a quarter of what the loaded model leaves; running requests need the rest."""
-    left = max(memory_limit_bytes() - mx.get_active_memory(), 0)
-    return max(left // _CAPACITY_SHARE, 1)
+def available_bytes(used_bytes: int) -> int:
+    """For the snapshot store: half of what a model of `used_bytes` leaves; running requests need the rest."""
+    return max((memory_limit_bytes() - used_bytes) // _STORE_SHARE, 1)
 
 
 def default_max_arrays() -> int | None:

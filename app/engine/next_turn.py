@@ -1,6 +1,7 @@
 """What a conversation's next prompt will begin with, once the client has sent the reply back."""
 
 from dataclasses import replace
+from typing import Any
 
 from app.chat import ChatPrompt, PreparedPrompt
 from app.engine.prompt import PromptRenderer, common_prefix
@@ -11,22 +12,22 @@ NEXT_TEXTS = ("ok", "Thank you. Tell me more about it.")
 """Two messages that share no first letter, so that what two prompts with them share depends on neither."""
 
 
-def next_turn(renderer: PromptRenderer, chat: ChatPrompt, prompt: PreparedPrompt) -> tuple[int, ...] | Warmup:
+def next_turn(
+    renderer: PromptRenderer, chat: ChatPrompt, prompt: PreparedPrompt, *, calls_are_text: bool = False
+) -> tuple[int, ...] | Warmup:
     """The tokens that every next prompt begins with, and one token behind them; or why they are of no use.
 
     `chat` ends with the reply to `prompt`. It is rendered with a next message, in each role that may speak
     next: what these prompts share is certain. It must contain the boundary of `prompt`, from which it is
-    computed.
+    computed. `calls_are_text`: the model's calls are not told from text, so that any reply may be one.
     """
     boundary = max((each.length for each in prompt.boundaries if each.origin is Origin.BOUNDARY), default=0)
     if not boundary:
         return Warmup.NO_BOUNDARY
-    following = [{"role": "user", "content": text} for text in NEXT_TEXTS]
-    if chat.tools:
-        following.append({"role": "tool", "tool_call_id": "next", "content": NEXT_TEXTS[0]})
     try:
         probes = [
-            renderer.tokens_of(replace(chat, messages=(*chat.messages, message))) for message in following
+            renderer.tokens_of(replace(chat, messages=(*chat.messages, message)))
+            for message in _following(chat, calls_are_text=calls_are_text)
         ]
     except RequestError:
         return Warmup.NOT_RENDERED
@@ -34,3 +35,21 @@ def next_turn(renderer: PromptRenderer, chat: ChatPrompt, prompt: PreparedPrompt
         return Warmup.DIVERGED
     shared = min(common_prefix(probes[0], other) for other in probes[1:])
     return tuple(probes[0][: shared + 1]) if shared > boundary else Warmup.COVERED
+
+
+def _following(chat: ChatPrompt, *, calls_are_text: bool) -> list[dict[str, Any]]:
+    """What may come next: a result after a call, whichever call it is of; else what the user says.
+
+    A template may show a turn in other words once the user has spoken, so that nobody is asked who cannot.
+    """
+    calls = chat.messages[-1].get("tool_calls")
+    if calls:
+        ids = (calls[0]["id"], calls[-1]["id"])
+        return [
+            {"role": "tool", "tool_call_id": call, "content": text}
+            for call, text in zip(ids, NEXT_TEXTS, strict=True)
+        ] + [{"role": "tool", "tool_call_id": ids[0], "content": NEXT_TEXTS[1]}]
+    following = [{"role": "user", "content": text} for text in NEXT_TEXTS]
+    if chat.tools and calls_are_text:
+        following.append({"role": "tool", "tool_call_id": "next00000", "content": NEXT_TEXTS[0]})
+    return following

@@ -1,19 +1,31 @@
-"""From messages to tokens, and to the position where the history ends. Touches no device: any thread."""
+"""From messages to tokens, and to the position that later turns repeat. Touches no device: any thread."""
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from enum import Enum, auto
 from typing import Any
 
 from jinja2 import TemplateError
 
-from app.chat import ChatPrompt, PreparedPrompt, continues_reply
+from app.chat import ChatPrompt, PreparedPrompt, continues_reply, with_object_arguments
 from app.errors import RequestError
 from app.events import Origin
 from app.scheduler.job import Boundary
 from app.snapshots.entry import Bucket, pack
+
+_ANSWERED = ({"role": "assistant", "content": "ok"}, {"role": "user", "content": "ok"})
+_CALL_ID = "next00000"
+"""Of nine letters and digits, which is all that some templates take."""
+_CALLED = (
+    {
+        "role": "assistant",
+        "content": "",
+        "tool_calls": [{"id": _CALL_ID, "type": "function", "function": {"name": "next", "arguments": "{}"}}],
+    },
+    {"role": "tool", "tool_call_id": _CALL_ID, "content": "ok"},
+)
 
 
 class _End(Enum):
@@ -52,15 +64,19 @@ class PromptRenderer:
         continued = continues_reply(chat)
         text = self._render(chat, _End.OPEN_REPLY if continued else _End.GENERATION_PROMPT)
         tokens = self._encode(text)
-        earlier = replace(chat, messages=chat.messages[:-1]) if continued else chat
-        boundary, declined = self._boundary(earlier, text, tokens)
+        history, declined = self._history(chat, text, continued=continued)
+        if not continued and self._is_repeated(chat, text):
+            # What a reply begins with can merge with the last token, and a state of all tokens serves nobody.
+            boundary = len(tokens) - 1
+        else:
+            boundary = min(common_prefix(self._encode(history), tokens), len(tokens) - 1)
         return PreparedPrompt(
             tokens=tuple(tokens),
             packed=pack(tokens),
-            boundaries=(Boundary(Origin.BOUNDARY, boundary),) if boundary else (),
-            capture_declined=declined,
+            boundaries=(Boundary(Origin.BOUNDARY, boundary),) if boundary > 0 else (),
+            capture_declined=None if boundary > 0 else declined or "empty_history",
             bucket=self._bucket(chat, tenant),
-            starts_reasoning=self._starts_reasoning(tokens, boundary, continued=continued),
+            starts_reasoning=self._starts_reasoning(text[len(history) :], continued=continued),
         )
 
     def tokens_of(self, chat: ChatPrompt) -> Sequence[int]:
@@ -79,7 +95,7 @@ class PromptRenderer:
             )
         try:
             rendered: str = self._tokenizer.apply_chat_template(
-                [_for_template(message) for message in chat.messages],
+                [with_object_arguments(message) for message in chat.messages],
                 tools=list(chat.tools) if chat.tools else None,
                 add_generation_prompt=end is _End.GENERATION_PROMPT,
                 # Left out where it is not wanted: a model's own renderer need not know it.
@@ -100,25 +116,35 @@ class PromptRenderer:
         ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False)
         return ids
 
-    def _boundary(self, history: ChatPrompt, text: str, tokens: Sequence[int]) -> tuple[int, str | None]:
-        """How many tokens of the live prompt are history, or 0 and why a snapshot there is of no use.
+    def _history(self, chat: ChatPrompt, text: str, *, continued: bool) -> tuple[str, str | None]:
+        """The beginning of the prompt's text that is history, or none and why.
 
-        The history is rendered as later turns will show it; what it shares with the prompt is what the next
-        turn will repeat. The common *token* prefix also drops a token merged across the seam. A reply that
-        is continued is no history yet: how it will be repeated is unknown until it has ended.
+        It is rendered as later turns will show it. A reply that is continued is no history yet: how it will
+        be repeated is unknown until it has ended.
         """
-        if not history.messages:
-            return 0, "empty_history"
+        earlier = replace(chat, messages=chat.messages[:-1]) if continued else chat
+        if not earlier.messages:
+            return "", "empty_history"
         try:
-            rendered = self._render(history, _End.HISTORY)
+            rendered = self._render(earlier, _End.HISTORY)
         except RequestError:
             # Templates may insist on a generation prompt, or on who speaks last.
-            return 0, "history_not_rendered"
-        if not text.startswith(rendered):
-            return 0, "history_not_a_prefix"
-        # A template without a generation prompt makes the whole prompt history; one token has to be run.
-        boundary = min(common_prefix(self._encode(rendered), tokens), len(tokens) - 1)
-        return (boundary, None) if boundary > 0 else (0, "empty_history")
+            return "", "history_not_rendered"
+        return (rendered, None) if text.startswith(rendered) else ("", "history_not_a_prefix")
+
+    def _is_repeated(self, chat: ChatPrompt, text: str) -> bool:
+        """Whether the next prompt begins with all of this one, generation prompt included, whatever comes.
+
+        Then a snapshot before the last token serves the next turn, and the prefill is not cut for it: the
+        last token is run apart from the others in any case.
+        """
+        try:
+            return all(
+                self._render(following, _End.GENERATION_PROMPT).startswith(text)
+                for following in _next_turns(chat)
+            )
+        except RequestError:
+            return False
 
     def _bucket(self, chat: ChatPrompt, tenant: str) -> Bucket:
         signature = hashlib.blake2b(digest_size=16)
@@ -133,15 +159,22 @@ class PromptRenderer:
             tenant=tenant,
         )
 
-    def _starts_reasoning(self, tokens: Sequence[int], boundary: int, *, continued: bool) -> bool:
-        """Whether the prompt's end leaves the model inside its thinking part."""
+    def _starts_reasoning(self, opening: str, *, continued: bool) -> bool:
+        """Whether what follows the history leaves the model inside its thinking part."""
         tokenizer = self._tokenizer
         if tokenizer.response_initial_state and not continued:
             return bool(tokenizer.response_initial_state == "reasoning")
         if not tokenizer.has_thinking:
             return False
-        opened = tokenizer.rfind_think_start(tokens, start=boundary)
-        return bool(opened > tokenizer.rfind_think_end(tokens, start=boundary))
+        tokens = self._encode(opening)
+        return bool(tokenizer.rfind_think_start(tokens) > tokenizer.rfind_think_end(tokens))
+
+
+def _next_turns(chat: ChatPrompt) -> Iterator[ChatPrompt]:
+    """The conversation as it may go on: with a reply and a question, and with a call and its result."""
+    yield replace(chat, messages=(*chat.messages, *_ANSWERED))
+    if chat.tools:
+        yield replace(chat, messages=(*chat.messages, *_CALLED))
 
 
 def common_prefix(left: Sequence[int], right: Sequence[int]) -> int:
@@ -150,23 +183,3 @@ def common_prefix(left: Sequence[int], right: Sequence[int]) -> int:
         if one != other:
             return position
     return min(len(left), len(right))
-
-
-def _for_template(message: Mapping[str, Any]) -> dict[str, Any]:
-    """Tool-call arguments as an object: clients send JSON text, templates print objects."""
-    calls = message.get("tool_calls")
-    if not calls:
-        return dict(message)
-    return {**message, "tool_calls": [_with_object_arguments(call) for call in calls]}
-
-
-def _with_object_arguments(call: Mapping[str, Any]) -> dict[str, Any]:
-    function = call.get("function")
-    if not isinstance(function, Mapping) or not isinstance(function.get("arguments"), str):
-        return dict(call)
-    try:
-        arguments = json.loads(function["arguments"] or "{}")
-    except ValueError:
-        # Not JSON: the model wrote it so, and the template shows it as it was.
-        return dict(call)
-    return {**call, "function": {**function, "arguments": arguments}}

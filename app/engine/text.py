@@ -1,16 +1,15 @@
-"""From generated tokens to text: streaming detokenisation, stop strings, reasoning and tool parts.
+"""From generated tokens to text and tool calls: streaming detokenisation, stop strings, a reply's parts.
 
 Pure Python over mlx-lm's detokenizers and state machine: it runs on the event loop, not on the engine.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from mlx_lm.generate import TextStateMachine
 
-from app.chat import Piece, PieceKind
-
-_KINDS = {"normal": PieceKind.CONTENT, "reasoning": PieceKind.REASONING, "tool": PieceKind.TOOL}
+from app.chat import ReplyPart
+from app.engine.tool_calls import CallReader
 
 
 class ReplyText:
@@ -22,6 +21,7 @@ class ReplyText:
         end_tokens: tokens that end the model's turn; they have no text.
         stop: strings that end the reply; never part of it.
         starts_reasoning: whether the prompt left the model inside its thinking part.
+        calls: makes text and calls of the parts.
     """
 
     def __init__(
@@ -32,6 +32,7 @@ class ReplyText:
         end_tokens: Collection[int],
         stop: Sequence[str],
         starts_reasoning: bool,
+        calls: CallReader,
     ) -> None:
         self._detokenizer = detokenizer
         self._end_tokens = end_tokens
@@ -40,41 +41,56 @@ class ReplyText:
         # string may lie across a mark, and must be seen in the text as the model wrote it.
         stops = TextStateMachine({"normal": [(text, None) for text in stop]} if stop else None)
         self._stops = stops.make_state("normal")
+        self._calls = calls
         self._stopped = False
 
     @property
     def stopped(self) -> bool:
-        """Whether a stop string was found; everything after it is ignored."""
+        """Whether the reply is over before the model's turn is; everything after it is ignored.
+
+        That is so when a stop string was found, or the one call that was allowed has been made.
+        """
         return self._stopped
 
-    def feed(self, token: int) -> list[Piece]:
-        """Take the next token; returns the text that is certain now. Text that may become a mark waits."""
+    def feed(self, token: int) -> list[ReplyPart]:
+        """Take the next token; returns what is certain now. Text that may become a mark waits."""
         if token in self._end_tokens:
             return []
         self._detokenizer.add_token(token)
         return self._take(self._detokenizer.last_segment)
 
-    def finish(self) -> list[Piece]:
-        """The rest of the text, when no more tokens come."""
+    def finish(self, *, cut: bool) -> list[ReplyPart]:
+        """The rest, when no more tokens come. `cut`: not because the model's turn was over."""
         self._detokenizer.finalize()
-        pieces = self._take(self._detokenizer.last_segment)
-        if not self._stopped:
-            self._stops, held, _ = TextStateMachine.flush(self._stops)
-            pieces += self._split(held)
-        self._parts, held, state = TextStateMachine.flush(self._parts)
-        return [*pieces, *_pieces([(state, held)])]
+        parts = self._take(self._detokenizer.last_segment)
+        if self._stopped:
+            return parts
+        self._stops, held, _ = TextStateMachine.flush(self._stops)
+        return [*parts, *self._split(held), *self._end(cut=cut)]
 
-    def _take(self, text: str) -> list[Piece]:
+    def _take(self, text: str) -> list[ReplyPart]:
         if self._stopped or not text:
             return []
         self._stops, segments = TextStateMachine.split(self._stops, text)
-        self._stopped = segments[-1][0] is None
-        return self._split("".join(part for _, part in segments))
+        found = segments[-1][0] is None
+        parts = self._split("".join(part for _, part in segments))
+        if found and not self._stopped:
+            parts += self._end(cut=True)
+        self._stopped = self._stopped or found
+        return parts
 
-    def _split(self, text: str) -> list[Piece]:
+    def _split(self, text: str) -> list[ReplyPart]:
         self._parts, segments = TextStateMachine.split(self._parts, text)
-        return _pieces(segments)
+        parts: list[ReplyPart] = []
+        for state, segment in segments:
+            parts += self._calls.take(state, segment)
+            if self._calls.complete:
+                self._stopped = True
+                break
+        return parts
 
-
-def _pieces(segments: Iterable[tuple[str, str]]) -> list[Piece]:
-    return [Piece(_KINDS.get(state, PieceKind.CONTENT), text) for state, text in segments if text]
+    def _end(self, *, cut: bool) -> list[ReplyPart]:
+        if self._stopped:
+            return []
+        self._parts, held, state = TextStateMachine.flush(self._parts)
+        return [*self._calls.take(state, held), *self._calls.finish(cut=cut)]

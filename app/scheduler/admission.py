@@ -52,6 +52,11 @@ class Admission:
         self._refusal: RequestError | None = None
         self._typical_seconds = float(_RETRY_AT_LEAST_SECONDS)
 
+    @property
+    def max_waiting(self) -> int:
+        """How many jobs may wait."""
+        return self._max_waiting
+
     def __len__(self) -> int:
         return len(self._waiting)
 

@@ -41,6 +41,8 @@ class _Run:
     prefilled: int = 0
     first_token: float | None = None
     generated_tokens: int = 0
+    stored: int = 0
+    """How much of the prompt this run has put into the store, from its beginning on."""
 
 
 class Scheduler(Generic[P, S]):
@@ -56,6 +58,7 @@ class Scheduler(Generic[P, S]):
         deliver: takes every step's deltas in one call.
         emit: takes events.
         token_gap: told (seconds since the rows' last token, number of rows) once a step.
+        step_tokens: told (prompt tokens computed, tokens generated) once a step.
         clock: monotonic seconds.
     """
 
@@ -71,6 +74,7 @@ class Scheduler(Generic[P, S]):
         deliver: DeltaSink,
         emit: Emit,
         token_gap: Callable[[float, int], None],
+        step_tokens: Callable[[int, int], None],
         clock: Clock,
     ) -> None:
         self._decoder = decoder
@@ -82,6 +86,7 @@ class Scheduler(Generic[P, S]):
         self._deliver = deliver
         self._emit = emit
         self._token_gap = token_gap
+        self._step_tokens = step_tokens
         self._clock = clock
         self._running: dict[JobId, _Run] = {}
         self._last_step = clock()
@@ -118,10 +123,14 @@ class Scheduler(Generic[P, S]):
             finished = self._account(output, deltas)
             self._deliver(deltas)
             deltas = []
-            for run, reason in finished:
-                self._ended(run, reason)
-                self._keep_completion(run)
-                self._decoder.release(run.job.id)
+            try:
+                for run, _ in finished:
+                    self._keep_completion(run)
+                    self._decoder.release(run.job.id)
+            finally:
+                # They have their last word already, and are told of even where keeping one's state failed.
+                for run, reason in finished:
+                    self._ended(run, reason, at=self._last_step)
         except Exception as error:  # noqa: BLE001 - whatever it was, this batch is not to be trusted any more
             self._recover(error, deltas)
         return True
@@ -148,12 +157,16 @@ class Scheduler(Generic[P, S]):
             run = self._running.pop(job_id, None)
             if run is None:
                 continue
-            self._ended(run, FinishReason.STOP if how is Ending.STOPPED else FinishReason.CANCELLED)
-            if how is Ending.STOPPED:
-                self._keep_completion(run)
-            elif run.prefilled:
-                self._reuse.keep_interrupted(run.job)
-            self._decoder.discard([job_id])
+            now = self._clock()
+            try:
+                if how is Ending.STOPPED:
+                    self._keep_completion(run)
+                elif run.prefilled:
+                    self._reuse.keep_interrupted(run.job)
+                self._decoder.discard([job_id])
+            finally:
+                reason = FinishReason.STOP if how is Ending.STOPPED else FinishReason.CANCELLED
+                self._ended(run, reason, at=now)
 
     def _admit(self, deltas: list[tuple[JobId, Delta]]) -> None:
         room = self._max_running - len(self._running)
@@ -194,18 +207,24 @@ class Scheduler(Generic[P, S]):
     def _capture(self, output: StepOutput) -> None:
         for job_id in output.segment_ends:
             run = self._running[job_id]
-            self._reuse.keep_boundary(run.job, run.ahead.pop(0))
+            boundary = run.ahead.pop(0)
+            if self._reuse.keep_boundary(run.job, boundary):
+                run.stored = boundary.length
 
     def _keep_completion(self, run: _Run) -> None:
-        self._reuse.keep_completion(run.job, run.generated_tokens)
+        if self._reuse.keep_completion(run.job, run.generated_tokens):
+            run.stored = len(run.job.tokens)
 
     def _account(
         self, output: StepOutput, deltas: list[tuple[JobId, Delta]]
     ) -> list[tuple[_Run, FinishReason]]:
         """Turn a step's output into deltas and times; the jobs it finished leave `_running`."""
         now = self._clock()
+        prefilled_tokens = 0
         for job_id, progress in output.prefilled:
-            self._running[job_id].prefilled = progress.done
+            run = self._running[job_id]
+            prefilled_tokens += progress.done - max(run.prefilled, run.cached_tokens)
+            run.prefilled = progress.done
         deltas.extend(output.prefilled)
         finished: list[tuple[_Run, FinishReason]] = []
         later_tokens = 0
@@ -221,6 +240,7 @@ class Scheduler(Generic[P, S]):
                 finished.append((self._running.pop(job_id), generated.finish))
         if later_tokens:
             self._token_gap(now - self._last_step, later_tokens)
+        self._step_tokens(prefilled_tokens, len(output.generated))
         self._last_step = now
         return finished
 
@@ -241,8 +261,10 @@ class Scheduler(Generic[P, S]):
             self._ended(run, FinishReason.ERROR, message)
         return len(failed)
 
-    def _ended(self, run: _Run, reason: FinishReason, error: str | None = None) -> None:
-        now = self._clock()
+    def _ended(
+        self, run: _Run, reason: FinishReason, error: str | None = None, *, at: float | None = None
+    ) -> None:
+        now = self._clock() if at is None else at
         if run.started is not None:
             self._admission.observe(now - run.started)
         self._emit(
@@ -259,5 +281,7 @@ class Scheduler(Generic[P, S]):
                 generated_tokens=run.generated_tokens,
                 miss=run.miss,
                 error=error,
+                session=run.job.session,
+                stored_tokens=max(run.stored - run.cached_tokens, 0),
             )
         )

@@ -122,10 +122,11 @@ class Reuse(Generic[P, S]):
                 ahead.append(boundary)
         return ahead
 
-    def keep_boundary(self, job: Job, boundary: Boundary) -> None:
-        """Store the state of a job whose prefill stands at `boundary`."""
-        if not self._is_held(job, boundary):
-            self._keep(job, boundary.origin, boundary.length)
+    def keep_boundary(self, job: Job, boundary: Boundary) -> bool:
+        """Store the state of a job whose prefill stands at `boundary`; whether that was done."""
+        return (
+            not self._is_held(job, boundary) and self._keep(job, boundary.origin, boundary.length) is None
+        )
 
     def _is_held(self, job: Job, boundary: Boundary) -> bool:
         """Whether another job that started cold beside this one has brought their anchor already."""
@@ -133,10 +134,14 @@ class Reuse(Generic[P, S]):
             bucket=job.bucket, tokens=TokenBytes(job.packed[: boundary.length * BYTES_PER_TOKEN])
         )
 
-    def keep_completion(self, job: Job, generated_tokens: int) -> None:
-        """Store the state at a reply's end, where that is wanted."""
-        if self._store_completions and self._store.limits.enabled and job.use_snapshots:
-            self._keep(job, Origin.COMPLETION, len(job.tokens) + generated_tokens)
+    def keep_completion(self, job: Job, generated_tokens: int) -> bool:
+        """Store the state at a reply's end, where that is wanted; whether that was done."""
+        return (
+            self._store_completions
+            and self._store.limits.enabled
+            and job.use_snapshots
+            and self._keep(job, Origin.COMPLETION, len(job.tokens) + generated_tokens) is None
+        )
 
     def keep_running(self, job: Job) -> None:
         """Store what a running job's state holds by now, for others that share its prompt."""

@@ -22,6 +22,8 @@ SecondsOrZero = Annotated[float, Meta(ge=0, le=31_536_000.0, extra={"unit": Unit
 Count = Annotated[int, Meta(ge=1)]
 KEEP_NONE = {"hint": "to keep no snapshots write snapshots.enabled = false"}
 
+DEFAULT_LAYER = "default"
+
 Provenance = Mapping[str, str]
 """Dotted key → the layer its value came from: `default`, a file's path, `env SAMOVAR_…`, `flag --…`."""
 
@@ -46,6 +48,23 @@ class Server(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     allow_unauthenticated: Annotated[
         bool,
         Meta(description="Allow a host that is not loopback, where whoever reaches the port may use it."),
+    ]
+    state_folder: Annotated[
+        str,
+        Meta(
+            description="Folder for what outlives the process, the journal of starts; empty is the user's."
+        ),
+    ]
+    crash_loop_starts: Annotated[
+        Annotated[int, Meta(ge=1, le=1000)] | Off,
+        Meta(
+            description="After so many starts that did not end well, the model is not loaded for a while; off"
+            " keeps no journal of starts, and port 0 has none.",
+        ),
+    ]
+    crash_loop_seconds: Annotated[
+        Seconds,
+        Meta(description="Within how long those starts make a crash loop, and how long the while is."),
     ]
 
 
@@ -204,12 +223,23 @@ class Telemetry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         float,
         Meta(ge=0, le=1, description="Share of traces that are recorded, where the caller decided nothing."),
     ]
+    capture_content: Annotated[
+        bool,
+        Meta(description="Send prompts and replies along with spans; whoever reads the traces reads them."),
+    ]
     log_level: Annotated[
         Literal["debug", "info", "warning", "error"], Meta(description="Least severe log line written.")
     ]
     log_format: Annotated[
         Literal["auto", "json", "console"],
         Meta(description="How log lines look; auto is console on a terminal and json elsewhere."),
+    ]
+    log_file: Annotated[
+        str,
+        Meta(
+            description="File that standard output and error go to, begun anew when it is moved away; empty"
+            " leaves both as they are."
+        ),
     ]
     service_name: Annotated[str, Meta(min_length=1, description="service.name of spans and log lines.")]
     metrics: Annotated[bool, Meta(description="Serve Prometheus metrics at /metrics.")]

@@ -16,6 +16,7 @@ from dynaconf.loaders import toml_loader
 
 from app.errors import ConfigurationError
 from app.settings.keys import ENVIRONMENT_PREFIX
+from app.settings.schema import DEFAULT_LAYER
 
 DEFAULTS = Path(__file__).with_name("defaults.toml")
 
@@ -41,7 +42,7 @@ Layer = Mapping[str, Given]
 
 def read_defaults() -> Layer:
     """The built-in values."""
-    return _read_toml(DEFAULTS, layer="default")
+    return _read_toml(DEFAULTS, layer=DEFAULT_LAYER)
 
 
 def read_file(path: Path, *, required: bool) -> Layer:

@@ -91,7 +91,8 @@ P = TypeVar("P", bound=Payload)
 class Entry(Generic[P]):
     """One snapshot in the store. Its token vector is its path in the prefix tree, and kept nowhere else.
 
-    `used` numbers the uses of all entries in order, so that equal clock readings leave no tie.
+    `used` numbers the uses of all entries in order, so that equal clock readings leave no tie. `cuts`:
+    whether its state can be cut back to all that may be asked of it.
     """
 
     facts: EntryFacts
@@ -104,3 +105,4 @@ class Entry(Generic[P]):
     hits: int = 0
     tentative: bool = False
     standing: Standing = Standing.LIVE
+    cuts: bool = False

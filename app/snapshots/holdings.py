@@ -2,10 +2,11 @@
 
 from collections import OrderedDict
 from collections.abc import Iterator
-from itertools import chain
+from itertools import chain, islice
 from typing import Generic
 
 from app.events import EntryFacts, Occupancy, Origin
+from app.snapshots.census import Census
 from app.snapshots.entry import Bucket, Entry, P, Standing, TokenBytes
 from app.snapshots.index import Index
 
@@ -16,9 +17,13 @@ class Holdings(Generic[P]):
     Entries of each standing stand in a line of their own. Within a line the order of use is the order of
     expiry too, because all that moves an entry to a line's end sets `last_used` to a clock that never goes
     back. So the next to leave and the next to expire are at the head of a line.
+
+    Args:
+        census: told of every entry that comes and goes.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, census: Census) -> None:
+        self._census = census
         self.index: Index[P] = Index()
         self.nbytes = 0
         self.arrays = 0
@@ -53,6 +58,7 @@ class Holdings(Generic[P]):
         """Hold `entry` under `tokens`, as the most recently used."""
         self._line_up(entry)
         self.index.add(entry, tokens)
+        self._census.add(entry)
         self._book(entry.facts, 1)
 
     def use(self, entry: Entry[P], now: float, standing: Standing) -> None:
@@ -72,11 +78,19 @@ class Holdings(Generic[P]):
         """Let go of `entry`; nothing here refers to its payload after that."""
         self._leave_line(entry)
         self.index.remove(entry)
+        self._census.remove(entry)
         self._book(entry.facts, -1)
 
     def occupancy(self) -> Occupancy:
         """The totals now, as a value."""
-        return Occupancy(len(self), self.nbytes, self.arrays, dict(self._by_origin))
+        oldest = [entry.last_used for line in self._lines.values() for entry in islice(line.values(), 1)]
+        return Occupancy(
+            len(self),
+            self.nbytes,
+            self.arrays,
+            dict(self._by_origin),
+            oldest_used=min(oldest, default=None),
+        )
 
     def _move(self, entry: Entry[P], now: float, standing: Standing) -> None:
         self._leave_line(entry)

@@ -1,6 +1,6 @@
 """Which entries a request may be compared with: one prefix tree for each bucket and session."""
 
-from typing import Generic, NamedTuple
+from typing import Any, Generic, NamedTuple
 
 from app.events import Origin
 from app.snapshots.entry import Bucket, Entry, P, TokenBytes
@@ -32,7 +32,7 @@ class Index(Generic[P]):
         """Compare `tokens` with the bucket's system entries."""
         return self._walk(_Place(bucket, None, shared=True), tokens)
 
-    def around(self, entry: Entry[P], tokens: TokenBytes) -> Walk[P]:
+    def around(self, entry: Entry[Any], tokens: TokenBytes) -> Walk[P]:
         """Compare `tokens` with the entries among which `entry` belongs."""
         return self._walk(_place(entry), tokens)
 
@@ -65,6 +65,10 @@ class Index(Generic[P]):
         """Make `entry` the most recently used."""
         self._trees[_place(entry)].touch(self._nodes[entry.facts.id])
 
+    def tokens(self, entry: Entry[P]) -> TokenBytes:
+        """The token vector of `entry`, which must be here."""
+        return self._trees[_place(entry)].tokens(self._nodes[entry.facts.id])
+
     def remove(self, entry: Entry[P]) -> None:
         """Forget `entry`, which must be here."""
         place = _place(entry)
@@ -81,8 +85,8 @@ class Index(Generic[P]):
 
     def _walk(self, place: _Place, tokens: TokenBytes) -> Walk[P]:
         tree = self._trees.get(place)
-        return tree.walk(tokens) if tree is not None else Walk((), (), 0, None)
+        return tree.walk(tokens) if tree is not None else Walk((), (), 0, ())
 
 
-def _place(entry: Entry[P]) -> _Place:
+def _place(entry: Entry[Any]) -> _Place:
     return _Place(entry.bucket, entry.facts.session, shared=entry.facts.origin is Origin.SYSTEM)

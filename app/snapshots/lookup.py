@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Generic
 
-from app.events import EntryFacts, Miss
+from app.events import EntryFacts, Growth, Miss
 from app.snapshots.entry import Bucket, Entry, P, TokenBytes, token_count
 from app.snapshots.index import Index
 from app.snapshots.limits import Limits
@@ -30,7 +30,8 @@ class Found(Generic[P]):
     """The answer to a lookup: candidates, best first, and what a miss would be called.
 
     `common_prefix_tokens`: the longest prefix that any entry the request may use shares with it, in whole
-    tokens. `started` and `ended` are times of the store's clock.
+    tokens. `started` and `ended` are times of the store's clock. `growth`: the least with which more tokens
+    than the best candidate's could be reused; None: no more memory would help.
 
     `reason` is, the first that holds:
         `disabled`: the store is off.
@@ -51,6 +52,7 @@ class Found(Generic[P]):
     tokens: TokenBytes
     started: float
     ended: float
+    growth: Growth | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +70,10 @@ def look_up(
 ) -> tuple[tuple[Candidate[P], ...], Miss, int]:
     """The candidates, the reason of a miss and the common prefix, as `Found` defines them.
 
-    Every strict prefix of the request is a candidate. Of the entries that would have to be truncated, only
-    two are asked whether they can be: those that diverge last from the request, among the session's own
-    entries and among the shared ones, and of these the most recently used. At least one token is always
-    left to run, because the model needs an input to predict from.
+    Every strict prefix of the request is a candidate. The entries that diverge last from it would have to
+    be truncated: among the session's own and among the shared ones, the most recently used is asked whether
+    it can be, and then the shortest that it continues, because a window that has wrapped had not yet wrapped
+    there. At least one token is always left to run, because the model needs an input to predict from.
     """
     walks = (index.own(bucket, session, tokens), index.shared(bucket, tokens))
     usable = [ranked for walk in walks for ranked in _usable(walk, token_count(tokens) - 1)]
@@ -100,7 +102,8 @@ def look_up(
 def _usable(walk: Walk[P], most_tokens: int) -> Iterator[_Ranked[P]]:
     for entry in walk.prefixes:
         yield _Ranked(entry, entry.facts.tokens)
-    if walk.beyond is not None:
-        use_tokens = min(walk.common_tokens, most_tokens)
-        if walk.beyond.payload.can_truncate_to(use_tokens):
-            yield _Ranked(walk.beyond, use_tokens)
+    use_tokens = min(walk.common_tokens, most_tokens)
+    for entry in walk.beyond:
+        if entry.payload.can_truncate_to(use_tokens):
+            yield _Ranked(entry, use_tokens)
+            return

@@ -4,7 +4,7 @@ import threading
 from collections import deque
 
 from app.bus import Emit
-from app.events import Occupancy, SnapshotEvent, StoreCall, TraceRef, Transaction
+from app.events import Demand, Occupancy, SnapshotEvent, StoreCall, TraceRef, Transaction
 
 
 class Outbox:
@@ -30,10 +30,13 @@ class Outbox:
         ended: float,
         events: list[SnapshotEvent],
         occupancy: Occupancy,
+        demand: Demand,
     ) -> None:
         """Number and queue a transaction. Only under its owner's lock, or two could get one number."""
         self._seq += 1
-        self._pending.append(Transaction(self._seq, call, cause, started, ended, tuple(events), occupancy))
+        self._pending.append(
+            Transaction(self._seq, call, cause, started, ended, tuple(events), occupancy, demand)
+        )
 
     def deliver(self) -> None:
         """Emit what is queued; on return all that was posted before the call has been heard.

@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from app.events import (
     Event,
+    Growth,
     LookupHit,
     LookupMissed,
     Miss,
@@ -39,7 +40,9 @@ class TallyReading:
 
     Every member of each enum is a key from the start. `lookups` is keyed by `hit` or the `Miss` value.
     `lookup_tokens`: prompt tokens of the lookups that were made, so neither `disabled` nor `opted_out`;
-    `reused_tokens` are those of them that were restored. `seq`: the last transaction, 0 before the first.
+    `reused_tokens` are those of them that were restored. `ghost_hits`: lookups for which so much more
+    capacity would have kept more; each growth includes the smaller ones. `seq`: the last transaction, 0
+    before the first.
     """
 
     seq: int
@@ -52,6 +55,7 @@ class TallyReading:
     lookups: Mapping[str, int]
     lookup_tokens: int
     reused_tokens: int
+    ghost_hits: Mapping[Growth, int]
     occupancy: Occupancy
 
 
@@ -70,6 +74,7 @@ class Tally:
         self._lookups = dict.fromkeys([HIT, *(miss.value for miss in Miss)], 0)
         self._lookup_tokens = 0
         self._reused_tokens = 0
+        self._ghost_hits = dict.fromkeys(Growth, 0)
         self._occupancy = Occupancy(0, 0, 0, dict.fromkeys(Origin, (0, 0)))
 
     def __call__(self, event: Event) -> None:
@@ -96,6 +101,7 @@ class Tally:
                 lookups=dict(self._lookups),
                 lookup_tokens=self._lookup_tokens,
                 reused_tokens=self._reused_tokens,
+                ghost_hits=dict(self._ghost_hits),
                 occupancy=self._occupancy,
             )
 
@@ -114,16 +120,23 @@ class Tally:
                 self._lookups[HIT] += 1
                 self._lookup_tokens += prompt_tokens
                 self._reused_tokens += reused_tokens
+                self._count_growth(event.growth)
             case LookupMissed(reason=miss, prompt_tokens=prompt_tokens):
                 self._lookups[miss.value] += 1
                 self._lookup_tokens += 0 if miss in NOT_ASKED else prompt_tokens
+                self._count_growth(event.growth)
+
+    def _count_growth(self, least: Growth | None) -> None:
+        growths = list(Growth)
+        for growth in growths[growths.index(least) :] if least is not None else ():
+            self._ghost_hits[growth] += 1
 
 
-def stats_payload(reading: TallyReading, limits: Limits) -> dict[str, object]:
+def stats_payload(reading: TallyReading, limits: Limits, *, now: float) -> dict[str, object]:
     """The snapshot part of `GET /v1/cache/stats`: flat JSON, sizes in bytes, times in seconds.
 
     `snapshot_hit_rate` is a fraction, 0.0 without lookups. `snapshot_lookups` leaves out what made none
-    (`disabled`, `opted_out`); `snapshot_lookups_by_outcome` has them.
+    (`disabled`, `opted_out`); `snapshot_lookups_by_outcome` has them. `now` is of the store's clock.
     """
     held = reading.occupancy
     hits = reading.lookups[HIT]
@@ -134,6 +147,7 @@ def stats_payload(reading: TallyReading, limits: Limits) -> dict[str, object]:
         "snapshot_bytes": held.nbytes,
         "snapshot_bytes_per_entry": held.nbytes // held.entries if held.entries else 0,
         "snapshot_arrays": held.arrays,
+        "snapshot_oldest_age_seconds": held.oldest_age_seconds(now),
         "snapshot_capacity_bytes": limits.capacity_bytes,
         "snapshot_max_entries": limits.max_entries,
         "snapshot_max_arrays": limits.max_arrays,
@@ -150,6 +164,7 @@ def stats_payload(reading: TallyReading, limits: Limits) -> dict[str, object]:
         "snapshot_supersedes": reading.removals[Removal.SUPERSEDED],
         "snapshot_replaced": reading.removals[Removal.REPLACED],
         "snapshot_self_evictions": reading.self_evictions,
+        "snapshot_ghost_hits_by_capacity": _by_name(reading.ghost_hits),
         "snapshot_rejections_oversized": reading.rejections[Rejection.OVERSIZED],
         "snapshot_removals_by_reason": _by_name(reading.removals),
         "snapshot_removed_bytes_by_reason": _by_name(reading.removed_bytes),

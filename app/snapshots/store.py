@@ -3,13 +3,15 @@
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Generic, NamedTuple
 
 from app.bus import Emit, discard
 from app.clock import Clock, monotonic
 from app.events import (
+    Demand,
     EntryFacts,
+    Growth,
     LookupHit,
     LookupMissed,
     Miss,
@@ -17,28 +19,22 @@ from app.events import (
     Origin,
     Rejection,
     Removal,
-    SnapshotEvent,
     SnapshotInserted,
     SnapshotRejected,
-    SnapshotRemoved,
     StoreCall,
     TraceRef,
 )
-from app.snapshots.entry import BYTES_PER_TOKEN, Bucket, Entry, P, Standing, TokenBytes, token_count
+from app.snapshots.census import Census
+from app.snapshots.departures import Departures, Journal
+from app.snapshots.entry import BYTES_PER_TOKEN, Bucket, Entry, P, TokenBytes, token_count
+from app.snapshots.ghosts import Ghosts
 from app.snapshots.holdings import Holdings
 from app.snapshots.limits import Limits
 from app.snapshots.lookup import Candidate, Found, look_up
 from app.snapshots.outbox import Outbox
-from app.snapshots.succession import (
-    Superseded,
-    becoming_kept,
-    next_victim,
-    same_session,
-    standing_after_use,
-    superseded_by,
-    turn_boundary,
-)
-from app.snapshots.tree import Walk
+from app.snapshots.succession import standing_after_use
+
+_FOR_WANT_OF_ROOM = (Rejection.OVERSIZED, Rejection.LOW_MEMORY)
 
 
 class Cleared(NamedTuple):
@@ -46,14 +42,6 @@ class Cleared(NamedTuple):
 
     entries: int
     nbytes: int
-
-
-@dataclass(slots=True)
-class _Journal:
-    """One transaction under way. `now` is its only reading of the clock that decides anything."""
-
-    now: float
-    events: list[SnapshotEvent]
 
 
 class SnapshotStore(Generic[P]):
@@ -75,16 +63,26 @@ class SnapshotStore(Generic[P]):
         self._limits = limits
         self._clock = clock
         self._lock = threading.Lock()
-        self._held: Holdings[P] = Holdings()
+        self._census = Census()
+        self._held: Holdings[P] = Holdings(self._census)
+        self._ghosts: Ghosts[P] = Ghosts(limits, self._census)
+        self._leaving = Departures(self._held, self._ghosts, limits)
         self._outbox = Outbox(emit)
         self._last_id = 0
-        # A boundary's id → the ids of the guesses at what follows it.
-        self._guesses: dict[int, list[int]] = {}
+        self._refused = 0
 
     @property
     def limits(self) -> Limits:
-        """What the store may hold; never changes."""
+        """What the store may hold now."""
         return self._limits
+
+    def grow(self, capacity_bytes: int) -> None:
+        """Let the store hold so many bytes from now on, if that is more than it may already."""
+        with self._lock:
+            if capacity_bytes > self._limits.capacity_bytes:
+                self._limits = replace(self._limits, capacity_bytes=capacity_bytes)
+                self._leaving.set_limits(self._limits)
+                self._ghosts.set_limits(self._limits)
 
     def occupancy(self) -> Occupancy:
         """What the store holds now."""
@@ -98,7 +96,7 @@ class SnapshotStore(Generic[P]):
         """
         prompt_tokens = token_count(tokens)
         with self._transaction(StoreCall.SWEEP) as journal:
-            self._remove_expired(journal)
+            self._leaving.remove_expired(journal)
             if not self._limits.enabled:
                 reason = Miss.DISABLED
             elif prompt_tokens <= self._limits.min_prefix_tokens:
@@ -109,8 +107,12 @@ class SnapshotStore(Generic[P]):
                 candidates, reason, common = look_up(
                     self._held.index, self._limits, bucket=bucket, session=session, tokens=tokens
                 )
-                return Found(candidates, reason, common, prompt_tokens, tokens, journal.now, self._clock())
-            return Found((), reason, 0, prompt_tokens, tokens, journal.now, self._clock())
+                growth = self._reach(bucket, session, tokens, journal.now, candidates)
+                return Found(
+                    candidates, reason, common, prompt_tokens, tokens, journal.now, self._clock(), growth
+                )
+            growth = self._reach(bucket, session, tokens, journal.now) if reason is Miss.EMPTY else None
+            return Found((), reason, 0, prompt_tokens, tokens, journal.now, self._clock(), growth)
 
     def hit(
         self,
@@ -138,6 +140,7 @@ class SnapshotStore(Generic[P]):
                     reused_tokens=candidate.use_tokens,
                     reuse_gap_seconds=found.started - candidate.last_used,
                     failed_restores=failed_restores,
+                    growth=found.growth,
                 )
             )
 
@@ -147,14 +150,20 @@ class SnapshotStore(Generic[P]):
         Expired entries are removed first, as `find` does. It is no lookup: nothing is counted or touched.
         """
         with self._transaction(StoreCall.SWEEP) as journal:
-            self._remove_expired(journal)
+            self._leaving.remove_expired(journal)
             return bool(self._held.index.shared(bucket, tokens).equal)
 
     def miss(self, found: Found[P], *, failed_restores: int = 0, cause: TraceRef | None = None) -> Miss:
         """Say that the request starts cold; the reason is the one in `found`."""
         with self._transaction(StoreCall.LOOKUP, cause, found) as journal:
             journal.events.append(
-                LookupMissed(found.reason, found.prompt_tokens, found.common_prefix_tokens, failed_restores)
+                LookupMissed(
+                    found.reason,
+                    found.prompt_tokens,
+                    found.common_prefix_tokens,
+                    failed_restores,
+                    found.growth,
+                )
             )
         return found.reason
 
@@ -186,29 +195,39 @@ class SnapshotStore(Generic[P]):
             facts = EntryFacts(
                 self._last_id + 1, origin, session, token_count(tokens), payload.nbytes, payload.arrays
             )
+            entry = Entry(
+                facts,
+                bucket,
+                payload,
+                journal.now,
+                cause,
+                last_used=journal.now,
+                tentative=tentative,
+            )
             reason = self._limits.rejection(facts.tokens, facts.nbytes, facts.arrays)
             if reason is None and tentative and not self._has_room_for(facts):
                 reason = Rejection.LOW_MEMORY
             if reason is not None:
+                if reason in _FOR_WANT_OF_ROOM:
+                    self._remember_refused(entry, tokens)
                 journal.events.append(self._rejected(reason, origin, session, facts.tokens, facts.nbytes))
                 return reason
             self._last_id = facts.id
-            entry = Entry(
-                facts, bucket, payload, journal.now, cause, last_used=journal.now, tentative=tentative
-            )
             walk = self._held.index.around(entry, tokens)
             # All payloads are asked before the first removal: a question that fails leaves all as it was.
-            superseded = [] if tentative else self._superseded_by(entry, walk)
+            superseded = [] if tentative else self._leaving.superseded_by(entry, walk)
+            entry.cuts = self._can_be_cut(entry)
             for equal in walk.equal:
                 if equal.facts.origin is origin:
-                    self._remove(equal, Removal.REPLACED, journal)
-            self._supersede(entry, superseded, journal)
+                    self._leaving.remove(equal, Removal.REPLACED, journal)
+            self._leaving.supersede(entry, superseded, journal)
+            self._leaving.supersede_ghosts(entry, tokens)
             self._held.add(entry, tokens)
-            if tentative and (boundary := turn_boundary(entry, walk, self._held)) is not None:
-                self._guesses.setdefault(boundary.facts.id, []).append(facts.id)
+            if tentative:
+                self._leaving.tie(entry, walk)
             journal.events.append(SnapshotInserted(entry.facts))
-            self._remove_expired(journal)
-            self._enforce_caps(entry, walk, journal)
+            self._leaving.remove_expired(journal)
+            self._leaving.enforce_caps(entry, walk, journal)
         return None
 
     def refuse(
@@ -228,7 +247,7 @@ class SnapshotStore(Generic[P]):
     def sweep(self) -> int:
         """Remove what has expired; costs what it removes. Returns how many entries went."""
         with self._transaction(StoreCall.SWEEP) as journal:
-            self._remove_expired(journal)
+            self._leaving.remove_expired(journal)
             return len(journal.events)
 
     def clear(self) -> Cleared:
@@ -236,7 +255,8 @@ class SnapshotStore(Generic[P]):
         with self._transaction(StoreCall.CLEAR) as journal:
             cleared = Cleared(len(self._held), self._held.nbytes)
             for entry in list(self._held):
-                self._remove(entry, Removal.CLEARED, journal)
+                self._leaving.remove(entry, Removal.CLEARED, journal)
+            self._ghosts.clear()
             return cleared
 
     def shed(self, nbytes: int, *, cause: TraceRef | None = None) -> int:
@@ -246,9 +266,9 @@ class SnapshotStore(Generic[P]):
         """
         with self._transaction(StoreCall.SHED, cause) as journal:
             before = self._held.nbytes
-            self._remove_expired(journal)
+            self._leaving.remove_expired(journal)
             while self._held and before - self._held.nbytes < nbytes:
-                self._make_room(next(iter(self._held)), Removal.PRESSURE, journal)
+                self._leaving.make_room(next(iter(self._held)), Removal.PRESSURE, journal)
             return before - self._held.nbytes
 
     def _rejected(
@@ -261,96 +281,58 @@ class SnapshotStore(Generic[P]):
         totals = (len(held) + 1, held.nbytes + facts.nbytes, held.arrays + facts.arrays)
         return self._limits.exceeded(*totals) is None
 
-    def _enforce_caps(self, newcomer: Entry[P], walk: Walk[P], journal: _Journal) -> None:
-        held = self._held
-        boundary = turn_boundary(newcomer, walk, held)
-        while (reason := self._limits.exceeded(len(held), held.nbytes, held.arrays)) is not None:
-            victim = next_victim(held, newcomer, boundary)
-            self._make_room(victim, reason, journal, self_eviction=same_session(victim, newcomer))
+    def _reach(
+        self,
+        bucket: Bucket,
+        session: str | None,
+        tokens: TokenBytes,
+        now: float,
+        candidates: tuple[Candidate[P], ...] = (),
+    ) -> Growth | None:
+        """With how much more memory there would be a better candidate than the best there is."""
+        more_than = candidates[0].use_tokens if candidates else 0
+        return self._ghosts.reach(bucket=bucket, session=session, tokens=tokens, more_than=more_than, now=now)
 
-    def _make_room(
-        self, victim: Entry[P], reason: Removal, journal: _Journal, *, self_eviction: bool = False
-    ) -> None:
-        """Remove `victim` for `reason`; but a kept one was superseded long ago, and is no eviction now."""
-        if victim.standing is Standing.KEPT:
-            self._remove(victim, Removal.SUPERSEDED, journal)
-        else:
-            self._remove(victim, reason, journal, self_eviction=self_eviction)
+    def _remember_refused(self, entry: Entry[P], tokens: TokenBytes) -> None:
+        """A larger store would have taken it. Ids of what never entered are below zero."""
+        entry.cuts = self._can_be_cut(entry)
+        self._refused += 1
+        entry.facts = replace(entry.facts, id=-self._refused)
+        self._leaving.supersede_ghosts(entry, tokens)
+        if entry.tentative:
+            self._leaving.tie(entry, self._held.index.around(entry, tokens))
+        self._ghosts.remember(entry, tokens)
 
-    def _superseded_by(self, newcomer: Entry[P], walk: Walk[P]) -> list[Superseded[P]]:
-        return superseded_by(newcomer, walk) if self._limits.supersede else []
+    def _can_be_cut(self, entry: Entry[P]) -> bool:
+        """Whether it can be cut back to the least that is ever asked for, and so to anything."""
+        return entry.payload.can_truncate_to(min(self._limits.min_prefix_tokens, entry.facts.tokens))
 
-    def _settle(self, entry: Entry[P], found: Found[P], journal: _Journal) -> None:
+    def _settle(self, entry: Entry[P], found: Found[P], journal: Journal) -> None:
         """The guess was right: what `entry` stands in for makes way now."""
         own = TokenBytes(found.tokens[: entry.facts.tokens * BYTES_PER_TOKEN])
-        superseded = self._superseded_by(entry, self._held.index.around(entry, own))
+        superseded = self._leaving.superseded_by(entry, self._held.index.around(entry, own))
         entry.tentative = False
-        self._supersede(entry, superseded, journal)
-
-    def _supersede(self, successor: Entry[P], superseded: list[Superseded[P]], journal: _Journal) -> None:
-        """Remove what `successor` stands in for, but for the ancestors that its session may keep."""
-        most = self._limits.keep_ancestors
-        staying = becoming_kept(superseded, most)
-        refuted = [guess for old, _ in superseded for guess in self._guesses_from(old)]
-        for old, contained in superseded:
-            if old in staying:
-                self._held.keep(old, journal.now)
-                # The conversation is past what it guessed.
-                old.tentative = False
-            elif contained or old.standing is not Standing.KEPT:
-                self._remove(old, Removal.SUPERSEDED, journal)
-        for guess in refuted:
-            if guess is not successor and guess.tentative and self._held.get(guess.facts.id) is guess:
-                self._remove(guess, Removal.SUPERSEDED, journal)
-        kept = self._held.kept(successor.bucket, successor.facts.session)
-        for old in kept[: max(0, len(kept) - most)]:
-            self._remove(old, Removal.SUPERSEDED, journal)
-
-    def _guesses_from(self, boundary: Entry[P]) -> list[Entry[P]]:
-        """What was guessed to follow `boundary`, as far as it is still held; asked once."""
-        guesses = map(self._held.get, self._guesses.pop(boundary.facts.id, ()))
-        return [guess for guess in guesses if guess is not None]
-
-    def _remove_expired(self, journal: _Journal) -> None:
-        for standing in Standing:
-            while (oldest := self._held.first(standing)) is not None:
-                if not self._limits.expired(journal.now - oldest.last_used):
-                    break
-                self._remove(oldest, Removal.TTL, journal)
-
-    def _remove(
-        self, entry: Entry[P], reason: Removal, journal: _Journal, *, self_eviction: bool = False
-    ) -> None:
-        self._held.remove(entry)
-        self._guesses.pop(entry.facts.id, None)
-        journal.events.append(
-            SnapshotRemoved(
-                entry=entry.facts,
-                reason=reason,
-                age_seconds=journal.now - entry.created,
-                idle_seconds=journal.now - entry.last_used,
-                hits=entry.hits,
-                self_eviction=self_eviction,
-                inserted_by=entry.inserted_by,
-            )
-        )
+        self._leaving.supersede(entry, superseded, journal)
+        self._leaving.supersede_ghosts(entry, own)
 
     @contextmanager
     def _transaction(
         self, call: StoreCall, cause: TraceRef | None = None, found: Found[P] | None = None
-    ) -> Iterator[_Journal]:
+    ) -> Iterator[Journal]:
         """Hold the lock, read the clock once, collect events; post them, release, then deliver.
 
         `found`: the lookup that this call concludes, whose times are the transaction's.
         """
         try:
             with self._lock:
-                journal = _Journal(self._clock(), [])
+                journal = Journal(self._clock(), [])
                 try:
                     yield journal
                 finally:
                     # Also when a payload raised: what was done before that is done, and must be told.
                     if journal.events:
+                        held = self._held
+                        self._ghosts.settle(len(held), held.nbytes, held.arrays, journal.now)
                         started, ended = (
                             (found.started, found.ended) if found else (journal.now, self._clock())
                         )
@@ -360,7 +342,8 @@ class SnapshotStore(Generic[P]):
                             started=started,
                             ended=ended,
                             events=journal.events,
-                            occupancy=self._held.occupancy(),
+                            occupancy=held.occupancy(),
+                            demand=Demand(held.nbytes + self._ghosts.nbytes, len(self._census)),
                         )
         finally:
             self._outbox.deliver()

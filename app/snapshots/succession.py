@@ -1,6 +1,6 @@
 """Whose place a new entry takes: what it stands in for, and who makes room. It decides and never acts."""
 
-from typing import Generic, NamedTuple
+from typing import Any, Generic, NamedTuple
 
 from app.events import Origin
 from app.snapshots.entry import Entry, P, Standing
@@ -15,7 +15,7 @@ class Superseded(NamedTuple, Generic[P]):
     contained: bool
 
 
-def superseded_by(newcomer: Entry[P], walk: Walk[P]) -> list[Superseded[P]]:
+def superseded_by(newcomer: Entry[Any], walk: Walk[P]) -> list[Superseded[P]]:
     """The strict prefixes in the newcomer's session that it can stand in for; shortest first.
 
     It can for one of its own origin, which a later turn asks for no more. For one of another origin its

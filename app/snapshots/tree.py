@@ -31,13 +31,14 @@ class Walk(Generic[P]):
 
     `prefixes`: entries that are strict prefixes of the vector, shortest first. `equal`: entries of the
     very vector. `common_tokens`: the longest prefix that any entry shares with the vector. `beyond`: of
-    the entries that share it and are no strict prefixes, the most recently used.
+    the entries that share it and are no strict prefixes, the most recently used, and then, where it is
+    another, the shortest of those that it continues.
     """
 
     prefixes: tuple[Entry[P], ...]
     equal: tuple[Entry[P], ...]
     common_tokens: int
-    beyond: Entry[P] | None
+    beyond: tuple[Entry[P], ...]
 
 
 class PrefixTree(Generic[P]):
@@ -56,15 +57,15 @@ class PrefixTree(Generic[P]):
         while at < len(tokens):
             child = node.children.get(tokens[at : at + BYTES_PER_TOKEN])
             if child is None:
-                beyond = _latest(_last_child(node)) if at else None
+                beyond = _beyond(_last_child(node)) if at else ()
                 return Walk(tuple(prefixes), (), at // BYTES_PER_TOKEN, beyond)
             if not tokens.startswith(child.edge, at):
                 common = at + _common_bytes(child.edge, tokens, at)
-                return Walk(tuple(prefixes), (), common // BYTES_PER_TOKEN, _latest(child))
+                return Walk(tuple(prefixes), (), common // BYTES_PER_TOKEN, _beyond(child))
             node, at = child, at + len(child.edge)
             if at < len(tokens):
                 prefixes.extend(node.entries.values())
-        return Walk(tuple(prefixes), tuple(node.entries.values()), at // BYTES_PER_TOKEN, _latest(node))
+        return Walk(tuple(prefixes), tuple(node.entries.values()), at // BYTES_PER_TOKEN, _beyond(node))
 
     def add(self, tokens: TokenBytes, entry: Entry[P]) -> Node[P]:
         """Put `entry` at `tokens`, as the most recently used; the node is what `touch` and `remove` take."""
@@ -89,6 +90,14 @@ class PrefixTree(Generic[P]):
             siblings[key] = siblings.pop(key)
             node = node.parent
 
+    def tokens(self, node: Node[P]) -> TokenBytes:
+        """The token vector that `node` stands for."""
+        edges = []
+        while node.parent is not None:
+            edges.append(node.edge)
+            node = node.parent
+        return TokenBytes(b"".join(reversed(edges)))
+
     def remove(self, node: Node[P], origin: Origin) -> None:
         """Take out the entry of `origin` at `node`, and the node with it if that was its last."""
         del node.entries[origin]
@@ -109,15 +118,21 @@ def _last_child(node: Node[P]) -> Node[P] | None:
     return next(reversed(node.children.values()), None)
 
 
-def _latest(node: Node[P] | None) -> Entry[P] | None:
-    """The most recently used entry at or below `node`, following the child last used at every step."""
-    latest: Entry[P] | None = None
+def _beyond(node: Node[P] | None) -> tuple[Entry[P], ...]:
+    """`Walk.beyond` of the entries at or below `node`, following the child last used at every step."""
+    path: list[Entry[P]] = []
     while node is not None:
-        for entry in node.entries.values():
-            if latest is None or entry.used > latest.used:
-                latest = entry
+        if node.entries:
+            path.append(max(node.entries.values(), key=_use))
         node = _last_child(node)
-    return latest
+    if not path:
+        return ()
+    shortest, latest = path[0], max(path, key=_use)
+    return (latest,) if latest is shortest else (latest, shortest)
+
+
+def _use(entry: Entry[P]) -> int:
+    return entry.used
 
 
 def _common_bytes(edge: bytes, tokens: bytes, at: int) -> int:

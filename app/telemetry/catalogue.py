@@ -6,7 +6,7 @@
 from collections.abc import Iterable
 from enum import StrEnum
 
-from app.events import Miss, Origin, Outcome, Rejection, Removal, Warmup
+from app.events import Growth, Miss, Origin, Outcome, Rejection, Removal, Warmup
 from app.snapshots.stats import HIT
 from app.telemetry.series import Kind, Label, Series
 
@@ -44,6 +44,27 @@ class Prompt(StrEnum):
     CACHED = "cached"
 
 
+class Departure(StrEnum):
+    """Why a snapshot left, as far as it matters for whether keeping it was worth its memory."""
+
+    SUPERSEDED = "superseded"
+    EVICTED = "evicted"
+    EXPIRED = "expired"
+    CLEARED = "cleared"
+
+
+DEPARTURES = {
+    Removal.SUPERSEDED: Departure.SUPERSEDED,
+    Removal.REPLACED: Departure.SUPERSEDED,
+    Removal.LRU_BYTES: Departure.EVICTED,
+    Removal.LRU_ENTRIES: Departure.EVICTED,
+    Removal.LRU_ARRAYS: Departure.EVICTED,
+    Removal.PRESSURE: Departure.EVICTED,
+    Removal.TTL: Departure.EXPIRED,
+    Removal.CLEARED: Departure.CLEARED,
+}
+
+
 class Capability(StrEnum):
     """What a model may turn out not to be good for."""
 
@@ -66,6 +87,7 @@ REMOVAL = _label("reason", Removal)
 REJECTION = _label("reason", Rejection)
 LOOKUP = Label("outcome", (HIT, *(miss.value for miss in Miss)))
 OUTCOME = _label("outcome", Outcome)
+GHOST_CAPACITY = _label("capacity", Growth)
 ROUTE = Label("route")
 DECLINE = Label("reason")
 
@@ -77,6 +99,7 @@ STORE_SECONDS = (1e-5, 5e-5, 1e-4, 5e-4, 1e-3, 5e-3, 0.01, 0.05, 0.1, 0.5, 1, 5,
 IDLE_SECONDS = (1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21600)
 SIZE_BYTES = tuple(2**power for power in range(20, 36))
 TOKENS = tuple(2**power for power in range(5, 21))
+HITS = (0, 1, 2, 3, 5, 10, 20, 50)
 
 
 def _counter(name: str, text: str, *labels: Label, unit: str = "") -> Series:
@@ -87,7 +110,7 @@ def _gauge(name: str, text: str, *labels: Label, unit: str = "") -> Series:
     return Series(name, Kind.GAUGE, text, unit, labels)
 
 
-def _histogram(name: str, text: str, buckets: tuple[float, ...], *labels: Label, unit: str) -> Series:
+def _histogram(name: str, text: str, buckets: tuple[float, ...], *labels: Label, unit: str = "") -> Series:
     return Series(name, Kind.HISTOGRAM, text, unit, labels, buckets)
 
 
@@ -118,6 +141,11 @@ LOOKUP_TOKENS = _counter(
 REUSED_TOKENS = _counter(
     "samovar_snapshot_reused_tokens_total", "Prompt tokens whose state came out of the store.", unit="tokens"
 )
+GHOST_HITS = _counter(
+    "samovar_snapshot_ghost_hits_total",
+    "Misses that would have been hits with so many times the capacity.",
+    GHOST_CAPACITY,
+)
 ENTRIES = _gauge("samovar_snapshot_entries", "Snapshots in the store.", ORIGIN)
 BYTES = _gauge("samovar_snapshot_bytes", "Bytes of the snapshots in the store.", ORIGIN, unit="bytes")
 ARRAYS = _gauge("samovar_snapshot_arrays", "Device arrays held by the snapshots in the store.")
@@ -126,6 +154,24 @@ MAX_ENTRIES = _gauge("samovar_snapshot_max_entries", "Most snapshots the store m
 TTL_SECONDS = _gauge(
     "samovar_snapshot_ttl_seconds",
     "How long a snapshot may go unused; +Inf where there is no limit.",
+    unit="seconds",
+)
+AVAILABLE_BYTES = _gauge(
+    "samovar_snapshot_available_bytes",
+    "Most bytes this machine's memory has for the store.",
+    unit="bytes",
+)
+RECOMMENDED_BYTES = _gauge(
+    "samovar_snapshot_recommended_bytes",
+    "Capacity that holds the conversations there are, as far as memory goes.",
+    unit="bytes",
+)
+WANTED_SESSIONS = _gauge(
+    "samovar_snapshot_wanted_sessions", "Conversations that the recommended capacity is for."
+)
+OLDEST_AGE = _gauge(
+    "samovar_snapshot_oldest_age_seconds",
+    "Time since the least recently used snapshot was used.",
     unit="seconds",
 )
 SIZE = _histogram("samovar_snapshot_size_bytes", "Size of a snapshot put in.", SIZE_BYTES, unit="bytes")
@@ -166,6 +212,12 @@ IDLE_BEFORE_REMOVAL = _histogram(
     REMOVAL,
     unit="seconds",
 )
+ENTRY_HITS = _histogram(
+    "samovar_snapshot_entry_hits",
+    "How often a snapshot was used before it left the store.",
+    HITS,
+    _label("cause", Departure),
+)
 DECLINES = _counter("samovar_capture_declines_total", "Requests that got no boundary snapshot.", DECLINE)
 WARMUPS = _counter(
     "samovar_warmups_total", "Next turns prepared after a reply, or why not.", _label("outcome", Warmup)
@@ -175,6 +227,8 @@ WARMUP_TOKENS = _counter("samovar_warmup_tokens_total", "Tokens computed for nex
 REQUESTS = _counter("samovar_requests_total", "Requests by route and by how they ended.", ROUTE, OUTCOME)
 RUNNING = _gauge("samovar_requests_running", "Requests in prefill or decode.")
 WAITING = _gauge("samovar_requests_waiting", "Requests waiting for a place.")
+MAX_RUNNING = _gauge("samovar_requests_max_running", "Most requests in prefill or decode at a time.")
+MAX_WAITING = _gauge("samovar_requests_max_waiting", "Most requests that may wait for a place.")
 TIME_TO_FIRST_TOKEN = _histogram(
     "samovar_time_to_first_token_seconds",
     "Time from a request's arrival at the engine to its first token.",
@@ -215,7 +269,12 @@ PROMPT_TOKENS = _counter(
     _label("source", Prompt),
     unit="tokens",
 )
-GENERATED_TOKENS = _counter("samovar_generated_tokens_total", "Tokens of ended replies.", unit="tokens")
+PREFILL_TOKENS = _counter(
+    "samovar_prefill_tokens_total", "Prompt tokens computed, as each chunk ends.", unit="tokens"
+)
+GENERATED_TOKENS = _counter(
+    "samovar_generated_tokens_total", "Tokens of replies, as each step ends.", unit="tokens"
+)
 
 DEVICE_MEMORY = _gauge("samovar_device_memory_bytes", "Device memory.", _label("kind", Memory), unit="bytes")
 REBUILDS = _counter(
@@ -234,6 +293,7 @@ DROPPED = _counter(
 BUILD = _gauge(
     "samovar_build_info", "Always 1; what is running.", *map(Label, ("version", "python", "mlx", "mlx_lm"))
 )
+CONFIG = _gauge("samovar_config_info", "Always 1; the digest changes with any setting.", Label("digest"))
 MODEL = _gauge(
     "samovar_model_info", "Always 1; what is served.", *map(Label, ("model", "family", "cache_kinds"))
 )
@@ -242,15 +302,24 @@ CAPABILITY = _gauge(
     "1 where the check at the model's load found that it can be relied on.",
     _label("capability", Capability),
 )
+STARTS_RECENT = _gauge(
+    "samovar_starts_recent",
+    "Starts within server.crash_loop_seconds that have not ended well, this one included.",
+)
+CRASH_LOOP = _gauge(
+    "samovar_crash_loop", "1 while the model is not loaded because the starts before crashed."
+)
 
 CATALOGUE: tuple[Series, ...] = (
     *(INSERTS, INSERTED_BYTES, REMOVALS, REMOVED_BYTES, SELF_EVICTIONS, REJECTIONS),
-    *(LOOKUPS, LOOKUP_TOKENS, REUSED_TOKENS, ENTRIES, BYTES, ARRAYS),
+    *(LOOKUPS, LOOKUP_TOKENS, REUSED_TOKENS, GHOST_HITS, ENTRIES, BYTES, ARRAYS),
     *(CAPACITY_BYTES, MAX_ENTRIES, TTL_SECONDS),
-    *(SIZE, PREFIX, DIVERGENCE, CAPTURE, RESTORE, LOOKUP_TIME, REUSE_GAP, IDLE_BEFORE_REMOVAL, DECLINES),
-    *(WARMUPS, WARMUP_TOKENS),
-    *(REQUESTS, RUNNING, WAITING, TIME_TO_FIRST_TOKEN, INTER_TOKEN_LATENCY),
-    *(QUEUE, PREFILL, DECODE, DURATION, PROMPT_TOKENS, GENERATED_TOKENS),
-    *(DEVICE_MEMORY, REBUILDS, LAST_STEP, DROPPED, BUILD, MODEL, CAPABILITY),
+    *(AVAILABLE_BYTES, RECOMMENDED_BYTES, WANTED_SESSIONS, OLDEST_AGE),
+    *(SIZE, PREFIX, DIVERGENCE, CAPTURE, RESTORE, LOOKUP_TIME, REUSE_GAP, IDLE_BEFORE_REMOVAL),
+    *(ENTRY_HITS, DECLINES, WARMUPS, WARMUP_TOKENS),
+    *(REQUESTS, RUNNING, WAITING, MAX_RUNNING, MAX_WAITING, TIME_TO_FIRST_TOKEN, INTER_TOKEN_LATENCY),
+    *(QUEUE, PREFILL, DECODE, DURATION, PROMPT_TOKENS, PREFILL_TOKENS, GENERATED_TOKENS),
+    *(DEVICE_MEMORY, REBUILDS, LAST_STEP, DROPPED, BUILD, CONFIG, MODEL, CAPABILITY),
+    *(STARTS_RECENT, CRASH_LOOP),
 )
 """Every series of ours, in the order of docs/metrics.md."""

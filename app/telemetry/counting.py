@@ -22,7 +22,7 @@ from app.events import (
     Transaction,
     WarmupEnded,
 )
-from app.telemetry.catalogue import OTHER, Prompt, Reuse
+from app.telemetry.catalogue import DEPARTURES, OTHER, Prompt, Reuse
 from app.telemetry.metrics import Instruments
 
 NEVER_RUN = frozenset({Outcome.INVALID, Outcome.REFUSED})
@@ -68,8 +68,9 @@ class Counting:
             case SnapshotInserted(entry=entry):
                 to.size.observe(entry.nbytes)
                 to.prefix.observe(entry.tokens)
-            case SnapshotRemoved(reason=reason, idle_seconds=idle_seconds):
+            case SnapshotRemoved(reason=reason, idle_seconds=idle_seconds, hits=hits):
                 to.idle_before_removal[reason].observe(idle_seconds)
+                to.entry_hits[DEPARTURES[reason]].observe(hits)
             case LookupHit(reuse_gap_seconds=reuse_gap_seconds):
                 to.lookup_time.observe(call_seconds)
                 to.reuse_gap.observe(reuse_gap_seconds)
@@ -104,7 +105,6 @@ class Counting:
 
     def _generation(self, ended: GenerationEnded) -> None:
         to = self._instruments
-        to.generated_tokens.inc(ended.generated_tokens)
         if ended.started is None:
             return
         to.queue.observe(ended.started - ended.queued)

@@ -3,7 +3,6 @@
 import logging
 from typing import assert_never
 
-from opentelemetry.trace import format_span_id, format_trace_id
 from structlog.typing import FilteringBoundLogger
 
 from app.events import (
@@ -13,7 +12,6 @@ from app.events import (
     GenerationEnded,
     LookupHit,
     LookupMissed,
-    Outcome,
     PayloadRestored,
     PayloadSealed,
     RequestEnded,
@@ -21,12 +19,12 @@ from app.events import (
     SnapshotInserted,
     SnapshotRejected,
     SnapshotRemoved,
-    TraceRef,
     Transaction,
     WarmupEnded,
 )
-from app.telemetry.snapshot_facts import Facts, HashSession, facts_of
-from app.telemetry.stages import stages_of
+from app.telemetry.access_lines import AccessLines
+from app.telemetry.snapshot_facts import HashSession, facts_of
+from app.telemetry.trace_fields import trace_fields
 
 
 class EventLines:
@@ -40,54 +38,27 @@ class EventLines:
     def __init__(self, logger: FilteringBoundLogger, *, hash_session: HashSession) -> None:
         self._logger = logger
         self._hash_session = hash_session
+        self._requests = AccessLines(logger, hash_session=hash_session)
 
     def __call__(self, event: Event) -> None:
         """Write the lines of one event."""
         match event:
             case GenerationEnded():
-                self._generation(event)
+                self._requests.generation_ended(event)
             case EngineRebuilt():
                 self._logger.error("engine rebuilt", error=event.error, failed_jobs=event.failed_jobs)
             case RequestEnded():
-                self._request(event)
+                self._requests.request_ended(event)
             case Transaction() | PayloadSealed() | PayloadRestored() | CaptureDeclined() | WarmupEnded():
                 if self._logger.is_enabled_for(logging.DEBUG):
                     self._detail(event)
             case _:
                 assert_never(event)
 
-    def _generation(self, ended: GenerationEnded) -> None:
-        seconds = {stage.name: stage.seconds for stage in stages_of(ended)}
-        self._logger.info(
-            "generation",
-            job_id=ended.job_id,
-            finish_reason=ended.reason.value,
-            queue_seconds=seconds.get("queue"),
-            prefill_seconds=seconds.get("prefill"),
-            decode_seconds=seconds.get("decode"),
-            prompt_tokens=ended.prompt_tokens,
-            cached_tokens=ended.cached_tokens,
-            generated_tokens=ended.generated_tokens,
-            miss=None if ended.miss is None else ended.miss.value,
-            error=ended.error,
-            **_trace(ended.cause),
-        )
-
-    def _request(self, ended: RequestEnded) -> None:
-        # A request that ran has its generation line; this one matters where the server is at fault.
-        write = self._logger.warning if ended.outcome is Outcome.FAILED else self._logger.debug
-        write(
-            "request",
-            route=ended.route,
-            outcome=ended.outcome.value,
-            status=ended.status,
-            seconds=ended.seconds,
-        )
-
     def _detail(
         self, event: Transaction | PayloadSealed | PayloadRestored | CaptureDeclined | WarmupEnded
     ) -> None:
-        trace = _trace(event.cause)
+        trace = trace_fields(event.cause)
         match event:
             case Transaction():
                 where = {"seq": event.seq, "call": event.call.value}
@@ -137,9 +108,3 @@ def _name(event: SnapshotEvent) -> str:
             return "snapshot lookup"
         case _:
             assert_never(event)
-
-
-def _trace(cause: TraceRef | None) -> Facts:
-    if cause is None:
-        return {}
-    return {"trace_id": format_trace_id(cause.trace_id), "span_id": format_span_id(cause.span_id)}

@@ -19,7 +19,7 @@ from prometheus_client.metrics_core import Metric
 
 from app.events import Outcome, Removal, Warmup
 from app.telemetry import catalogue
-from app.telemetry.catalogue import OTHER, Capability, Prompt, Reuse
+from app.telemetry.catalogue import OTHER, Capability, Departure, Prompt, Reuse
 from app.telemetry.series import Series
 
 
@@ -58,6 +58,7 @@ class Instruments:
     lookup_time: Histogram
     reuse_gap: Histogram
     idle_before_removal: Mapping[Removal, Histogram]
+    entry_hits: Mapping[Departure, Histogram]
     declines: Mapping[str, Counter]
     warmups: Mapping[Warmup, Counter]
     warmup_tokens: Counter
@@ -68,7 +69,6 @@ class Instruments:
     decode: Histogram
     duration: Histogram
     prompt_tokens: Mapping[Prompt, Counter]
-    generated_tokens: Counter
     rebuilds: Counter
     model: Gauge
     capability: Mapping[Capability, Gauge]
@@ -82,13 +82,19 @@ class Instruments:
 
 
 def declare(
-    registry: CollectorRegistry, *, build: Build, routes: Collection[str], decline_reasons: Collection[str]
+    registry: CollectorRegistry,
+    *,
+    build: Build,
+    config_digest: str,
+    routes: Collection[str],
+    decline_reasons: Collection[str],
 ) -> Instruments:
     """Register every pushed series of the catalogue, and `process_*` and `python_info` where there are any.
 
     Args:
         registry: where the series go; one registry serves one call.
         build: the labels of `samovar_build_info`.
+        config_digest: the label of `samovar_config_info`.
         routes: the route templates of the inference API; any other route is counted under `OTHER`.
         decline_reasons: the reasons for which a capture can be declined; any other goes under `OTHER`.
 
@@ -98,7 +104,9 @@ def declare(
     ProcessCollector(registry=registry)
     PlatformCollector(registry=registry)
     _gauge(catalogue.BUILD, registry).labels(build.version, build.python, build.mlx, build.mlx_lm).set(1)
+    _gauge(catalogue.CONFIG, registry).labels(config_digest).set(1)
     idle = _histogram(catalogue.IDLE_BEFORE_REMOVAL, registry)
+    entry_hits = _histogram(catalogue.ENTRY_HITS, registry)
     declines = _counter(catalogue.DECLINES, registry)
     warmups = _counter(catalogue.WARMUPS, registry)
     warmup_tokens = _counter(catalogue.WARMUP_TOKENS, registry)
@@ -114,6 +122,7 @@ def declare(
         restore=_histogram(catalogue.RESTORE, registry),
         lookup_time=_histogram(catalogue.LOOKUP_TIME, registry),
         reuse_gap=_histogram(catalogue.REUSE_GAP, registry),
+        entry_hits={cause: entry_hits.labels(cause.value) for cause in Departure},
         idle_before_removal={reason: idle.labels(reason.value) for reason in Removal},
         declines={reason: declines.labels(reason) for reason in _with_other(decline_reasons)},
         warmups={outcome: warmups.labels(outcome.value) for outcome in Warmup},
@@ -129,7 +138,6 @@ def declare(
         decode=_histogram(catalogue.DECODE, registry),
         duration=_histogram(catalogue.DURATION, registry),
         prompt_tokens={source: prompt_tokens.labels(source.value) for source in Prompt},
-        generated_tokens=_counter(catalogue.GENERATED_TOKENS, registry),
         rebuilds=_counter(catalogue.REBUILDS, registry),
         model=_gauge(catalogue.MODEL, registry),
         capability={each: capability.labels(each.value) for each in Capability},

@@ -13,8 +13,10 @@ from typing import Protocol, TypeVar
 
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
 
-from app.events import Origin, Rejection, Removal
+from app.clock import Clock
+from app.events import Growth, Origin, Rejection, Removal
 from app.snapshots.limits import Limits
+from app.snapshots.sizing import Recommendation
 from app.snapshots.stats import TallyReading
 from app.telemetry import catalogue
 from app.telemetry.catalogue import OTHER, Memory, Sink
@@ -37,6 +39,14 @@ class Levels(Protocol):
 
     def waiting(self) -> int:
         """Requests waiting for a place."""
+        ...
+
+    def max_running(self) -> int:
+        """Limit of `running`; 0 until the model is loaded."""
+        ...
+
+    def max_waiting(self) -> int:
+        """Limit of `waiting`."""
         ...
 
     def last_step_unix_seconds(self) -> float:
@@ -73,6 +83,7 @@ def store_reading(tally: Callable[[], TallyReading]) -> Reading:
             _each(catalogue.LOOKUP.values, now.lookups),
             _single(now.lookup_tokens),
             _single(now.reused_tokens),
+            _each(Growth, now.ghost_hits),
             _each(Origin, {origin: entries for origin, (entries, _) in held.items()}),
             _each(Origin, {origin: nbytes for origin, (_, nbytes) in held.items()}),
             _single(now.occupancy.arrays),
@@ -82,7 +93,13 @@ def store_reading(tally: Callable[[], TallyReading]) -> Reading:
         (
             *(catalogue.INSERTS, catalogue.INSERTED_BYTES, catalogue.REMOVALS, catalogue.REMOVED_BYTES),
             *(catalogue.SELF_EVICTIONS, catalogue.REJECTIONS, catalogue.LOOKUPS, catalogue.LOOKUP_TOKENS),
-            *(catalogue.REUSED_TOKENS, catalogue.ENTRIES, catalogue.BYTES, catalogue.ARRAYS),
+            *(
+                catalogue.REUSED_TOKENS,
+                catalogue.GHOST_HITS,
+                catalogue.ENTRIES,
+                catalogue.BYTES,
+                catalogue.ARRAYS,
+            ),
         ),
         read,
     )
@@ -102,6 +119,23 @@ def limits_reading(limits: Callable[[], Limits | None]) -> Reading:
     return Reading((catalogue.CAPACITY_BYTES, catalogue.MAX_ENTRIES, catalogue.TTL_SECONDS), read)
 
 
+def sizing_reading(recommendation: Callable[[], Recommendation | None]) -> Reading:
+    """What the capacity should be; zero while the model is being loaded."""
+
+    def read() -> Sequence[Samples]:
+        now = recommendation()
+        if now is None:
+            return _single(0), _single(0), _single(0)
+        return _single(now.available_bytes), _single(now.capacity_bytes), _single(now.sessions)
+
+    return Reading((catalogue.AVAILABLE_BYTES, catalogue.RECOMMENDED_BYTES, catalogue.WANTED_SESSIONS), read)
+
+
+def age_reading(tally: Callable[[], TallyReading], clock: Clock) -> Reading:
+    """How far back the store reaches."""
+    return Reading((catalogue.OLDEST_AGE,), lambda: (_single(tally().occupancy.oldest_age_seconds(clock())),))
+
+
 def level_readings(levels: Levels) -> tuple[Reading, ...]:
     """The engine's levels, each read apart so that one that fails takes no other with it."""
 
@@ -112,8 +146,17 @@ def level_readings(levels: Levels) -> tuple[Reading, ...]:
     return (
         Reading((catalogue.RUNNING,), lambda: (_single(levels.running()),)),
         Reading((catalogue.WAITING,), lambda: (_single(levels.waiting()),)),
+        Reading((catalogue.MAX_RUNNING,), lambda: (_single(levels.max_running()),)),
+        Reading((catalogue.MAX_WAITING,), lambda: (_single(levels.max_waiting()),)),
         Reading((catalogue.LAST_STEP,), lambda: (_single(levels.last_step_unix_seconds()),)),
         Reading((catalogue.DEVICE_MEMORY,), memory),
+    )
+
+
+def starts_reading(recent: Callable[[], int], held: Callable[[], bool]) -> Reading:
+    """What the journal of starts counts, and whether this start is held back for it."""
+    return Reading(
+        (catalogue.STARTS_RECENT, catalogue.CRASH_LOOP), lambda: (_single(recent()), _single(held()))
     )
 
 

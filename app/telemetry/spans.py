@@ -210,7 +210,10 @@ def _stages(ended: GenerationEnded, pen: _Pen) -> None:
             "samovar.prefill.tokens": ended.prompt_tokens - ended.cached_tokens,
             "samovar.prefill.cached_tokens": ended.cached_tokens,
         },
-        "decode": {"samovar.decode.tokens": ended.generated_tokens},
+        "decode": {
+            "samovar.decode.tokens": ended.generated_tokens,
+            "gen_ai.usage.cache_creation.input_tokens": ended.stored_tokens,
+        },
     }
     within = _inside(ended.cause)
     *before, last = stages_of(ended)

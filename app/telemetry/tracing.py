@@ -7,7 +7,7 @@ Certificates and headers for a collector are read by the OTLP exporters themselv
 from typing import Literal, assert_never
 from urllib.parse import urlsplit, urlunsplit
 
-from opentelemetry.sdk.resources import SERVICE_NAME, SERVICE_VERSION, Resource
+from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import SpanExporter
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ParentBased, TraceIdRatioBased
@@ -21,20 +21,19 @@ HTTP_TRACES_PATH = "/v1/traces"
 
 
 def build_tracer_provider(
-    *, service_name: str, version: str, sample_ratio: float, processor: SpanProcessor | None
+    *, resource: Resource, sample_ratio: float, processor: SpanProcessor | None
 ) -> TracerProvider:
     """A provider of its own, never the global one. Shut it down to flush.
 
     Args:
-        service_name: `service.name` of every span.
-        version: `service.version` of every span.
+        resource: what every span says of this process.
         sample_ratio: share of traces recorded, 0 to 1, where the caller has not decided already.
         processor: where ended spans go. With None no span is recorded at all, and making one costs little.
     """
     sampler = ALWAYS_OFF if processor is None else ParentBased(TraceIdRatioBased(sample_ratio))
     provider = TracerProvider(
         sampler=sampler,
-        resource=Resource.create({SERVICE_NAME: service_name, SERVICE_VERSION: version}),
+        resource=resource,
         # The wiring shuts it down at a known place of the drain; an exit hook would do it too late.
         shutdown_on_exit=False,
     )

@@ -25,6 +25,9 @@ AGAIN = {"role": "user", "content": "And tomorrow?"}
 TOOL = {"type": "function", "function": {"name": "w", "parameters": {}}}
 
 CONVERSATION = (SYSTEM, USER, CALL, RESULT, ANSWER, AGAIN)
+BEGIN_ALIKE = sorted(REPLYING.keys() - {"thinking_dropped"})
+"""Styles in which the generation prompt is what every reply in history begins with, thinking switched off."""
+
 NOT_ASSISTANT = [n for n in range(2, 7) if CONVERSATION[n - 1]["role"] != "assistant"]
 
 
@@ -53,16 +56,28 @@ def halves(model, prompt):
 
 
 @pytest.mark.parametrize("length", NOT_ASSISTANT)
-@pytest.mark.parametrize("style", REPLYING)
-def test_history_ends_before_the_generation_prompt_whoever_spoke_last(model, style, length):
-    """Users, tools: the boundary takes in the whole last message and nothing of the generation prompt."""
+@pytest.mark.parametrize("style", BEGIN_ALIKE)
+def test_where_replies_begin_as_history_shows_them_all_but_the_last_token_is_kept(model, style, length):
+    """Users, tools: the next turn repeats the generation prompt too, so the prefill is not cut before it."""
     model._tokenizer.chat_template = REPLYING[style]
 
     history, rest = halves(model, prepare(model, *CONVERSATION[:length]))
 
-    assert history.endswith("<|im_end|>\n")
     assert CONVERSATION[length - 1]["content"] in history
-    assert rest.startswith("<|im_start|>assistant\n")
+    assert history.endswith("<|im_end|>\n<|im_start|>assistant")
+    assert rest == "\n"
+
+
+@pytest.mark.parametrize("length", NOT_ASSISTANT)
+def test_a_generation_prompt_that_history_does_not_show_stays_out(model, length):
+    """The boundary takes in the whole last message and nothing of what follows it."""
+    model._tokenizer.chat_template = REPLYING["thinking_dropped"]
+
+    history, rest = halves(model, prepare(model, *CONVERSATION[:length]))
+
+    assert CONVERSATION[length - 1]["content"] in history
+    assert history.endswith("<|im_end|>\n")
+    assert rest.startswith("<|im_start|>assistant\n<think>")
 
 
 @pytest.mark.parametrize("style", REPLYING)
@@ -97,7 +112,7 @@ def test_a_reply_that_is_to_be_continued_stays_open(model, style):
 
     history, rest = halves(model, prepare(model, SYSTEM, USER, opening))
 
-    assert history == halves(model, prepare(model, SYSTEM, USER))[0]
+    assert history.endswith(f"{USER['content']}<|im_end|>\n")
     assert rest.startswith("<|im_start|>assistant\n")
     assert rest.endswith("Sunny, and")
     assert rest.count("<|im_start|>") == 1
@@ -115,9 +130,9 @@ def test_a_continued_reply_and_its_next_turn_share_the_boundary(model):
 
 def test_a_call_without_its_result_is_not_continued(model):
     """The model is asked for a reply after the call, not for more of it."""
-    _, rest = halves(model, prepare(model, USER, CALL))
+    text = "".join(halves(model, prepare(model, USER, CALL)))
 
-    assert rest == "<|im_start|>assistant\n"
+    assert text.endswith("<|im_end|>\n<|im_start|>assistant\n")
 
 
 def test_a_message_that_the_template_cuts_cannot_be_continued(model):
@@ -140,15 +155,35 @@ def test_a_template_without_a_generation_prompt_leaves_one_token_to_run(model, d
 
 
 @pytest.mark.parametrize(
+    "first_line",
+    [
+        "{{ 'Reply:' if add_generation_prompt }}",
+        "{% if not add_generation_prompt %}{{ raise_exception('no') }}{% endif %}",
+    ],
+    ids=["asks for a reply", "refuses history"],
+)
+def test_what_only_prompts_show_is_kept_where_every_prompt_shows_it(model, declined, first_line):
+    """The next prompt asks for a reply as well: how the history alone would look does not matter."""
+    model._tokenizer.chat_template = first_line + CHATML
+
+    first = prepare(model, USER)
+    second = prepare(model, USER, ANSWER, AGAIN)
+
+    assert first.boundaries[0].length == len(first.tokens) - 1
+    assert second.tokens[: len(first.tokens)] == first.tokens
+    assert declined == []
+
+
+@pytest.mark.parametrize(
     ("template", "messages", "reason"),
     [
         (REWRITTEN, (USER,), "history_not_a_prefix"),
         (
-            "{% if not add_generation_prompt %}{{ raise_exception('only replies') }}{% endif %}Say:",
+            "{{ messages | length if add_generation_prompt else raise_exception('only replies') }}",
             (USER,),
             "history_not_rendered",
         ),
-        ("{% if add_generation_prompt %}Say something:{% endif %}", (USER,), "empty_history"),
+        ("{% if add_generation_prompt %}{{ messages | length }}{% endif %}", (USER,), "empty_history"),
         (CHATML, (ANSWER,), "empty_history"),
     ],
     ids=["first line differs", "refuses history", "shows no history", "nothing before the open reply"],

@@ -9,7 +9,7 @@ import pytest
 from app.engine.decoder import BatchDecoder, BatchLimits
 from app.engine.loader import ModelSource, context_length, load_model
 from app.engine.memory import (
-    default_capacity_bytes,
+    available_bytes,
     default_max_arrays,
     device_memory,
     memory_limit_bytes,
@@ -137,5 +137,6 @@ def test_the_devices_memory_is_told_in_bytes_by_kind():
 
     assert device_memory()["active"] - before >= held.nbytes
     assert memory_limit_bytes() > 2**30
-    assert 0 < default_capacity_bytes() < memory_limit_bytes() // 4
+    assert 2 * available_bytes(2**20) == memory_limit_bytes() - 2**20
+    assert available_bytes(memory_limit_bytes()) == 1, "a model that fills the memory leaves a valid limit"
     assert default_max_arrays() != 0

@@ -56,14 +56,13 @@ def text_of(model, tokens):
     ids=["user", "system+user", "tool", "unanswered call"],
 )
 def test_the_boundary_is_the_history_whatever_the_last_role(model, messages):
-    """What lies before the generation prompt is what the next turn repeats."""
+    """Up to the last token: replies in history begin as this prompt ends, so the next turn repeats it all."""
     prompt = prepare(model, chat(*messages))
 
     (boundary,) = prompt.boundaries
-    history = text_of(model, prompt.tokens[: boundary.length])
     assert boundary.origin is Origin.BOUNDARY
-    assert text_of(model, prompt.tokens) == history + "<|im_start|>assistant\n"
-    assert history.endswith("<|im_end|>\n")
+    assert boundary.length == len(prompt.tokens) - 1
+    assert text_of(model, prompt.tokens).endswith("<|im_end|>\n<|im_start|>assistant\n")
 
 
 def test_the_next_turns_prompt_begins_with_the_boundarys_tokens(model):
@@ -79,7 +78,8 @@ def test_the_next_turns_prompt_begins_with_the_boundarys_tokens(model):
 def test_a_template_that_rewrites_history_gets_no_boundary_and_says_why(model, declined):
     """Where the history is no prefix of the prompt, a snapshot of it could never hit."""
     model._tokenizer.chat_template = (
-        "{{ 'A' if add_generation_prompt else 'B' }}{% for m in messages %}{{ m['content'] }}{% endfor %}"
+        "{{ messages | length if add_generation_prompt else 'B' }}"
+        "{% for m in messages %}{{ m['content'] }}{% endfor %}"
     )
     prompt = prepare(model, chat(USER))
 

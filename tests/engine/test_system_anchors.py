@@ -10,6 +10,7 @@ from app.engine.system_anchors import MOST_REMEMBERED, SystemAnchors
 from app.events import Origin
 from app.scheduler.job import Boundary
 from app.snapshots.entry import Bucket, pack
+from tests.support.templates import REPLYING
 from tests.support.tiny import CHATML
 
 SYSTEM = {"role": "system", "content": "You are the keeper of a tea house. Be brief and kind."}
@@ -124,8 +125,9 @@ def test_no_word_of_a_message_is_in_it_when_the_system_part_comes_late(model, pr
     assert "Hi" not in text_of(model, anchor(later))
 
 
-def test_messages_of_the_system_alone_leave_no_room_for_it(prepare):
+def test_messages_of_the_system_alone_leave_no_room_for_it(model, prepare):
     """Where the history ends no later than the system part, its own boundary is enough."""
+    model._tokenizer.chat_template = REPLYING["thinking_dropped"]
     prompt = prepare(chat(SYSTEM))
 
     assert [boundary.origin for boundary in prompt.boundaries] == [Origin.BOUNDARY]

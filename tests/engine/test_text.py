@@ -1,11 +1,14 @@
 """From tokens to text: whole characters, stop strings that span tokens, reasoning and tool parts."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mlx_lm.generate import TextStateMachine
+from mlx_lm.tool_parsers import json_tools
 
-from app.chat import Piece, PieceKind
+from app.chat import Piece, PieceKind, ToolCall, ToolUse
 from app.engine.text import ReplyText
+from app.engine.tool_calls import CallReader, ToolFormat
 
 THINKING = {
     "normal": [("<think>", "reasoning"), ("<tool_call>", "tool")],
@@ -16,29 +19,38 @@ THINKING = {
 
 END_TOKEN = 257
 
+JSON_CALLS = ToolFormat("<tool_call>", "</tool_call>", json_tools.parse_tool_call)
+TOOLS = ToolUse(tools=({"type": "function", "function": {"name": "now"}},))
+ONE_CALL = ToolUse(tools=TOOLS.tools, parallel=False)
 
-def reply(tiny, *, stop=(), transitions=None, starts_reasoning=False):
+
+def reply(tiny, *, stop=(), transitions=None, starts_reasoning=False, tools=None):
     return ReplyText(
         tiny("llama").tokenizer.detokenizer,
         TextStateMachine(transitions),
         end_tokens={END_TOKEN},
         stop=stop,
         starts_reasoning=starts_reasoning,
+        calls=CallReader(JSON_CALLS, tools),
     )
 
 
-def say(tiny, text, **how):
+def say(tiny, text, *, cut=False, **how):
     """Feed a text byte by byte, as the byte-level tokenizer has it."""
     answer = reply(tiny, **how)
     pieces = []
     for token in tiny("llama").tokenizer.encode(text, add_special_tokens=False):
         pieces += answer.feed(token)
-    pieces += answer.finish()
+    pieces += answer.finish(cut=cut)
     return answer, pieces
 
 
 def joined(pieces, kind=PieceKind.CONTENT):
-    return "".join(piece.text for piece in pieces if piece.kind is kind)
+    return "".join(piece.text for piece in pieces if isinstance(piece, Piece) and piece.kind is kind)
+
+
+def calls_of(pieces):
+    return [piece for piece in pieces if isinstance(piece, ToolCall)]
 
 
 def test_characters_of_several_tokens_come_whole(tiny):
@@ -65,13 +77,68 @@ def test_text_that_only_looks_like_a_stop_string_is_not_lost(tiny):
     assert joined(pieces) == "the EN of the story, EN"
 
 
-def test_reasoning_and_tool_parts_are_told_apart(tiny):
-    """Marks are stripped; each part has its kind."""
-    _, pieces = say(tiny, '<think>hm</think>Hi <tool_call>{"a": 1}</tool_call>', transitions=THINKING)
+def test_reasoning_and_calls_are_told_apart_from_text(tiny):
+    """Marks are stripped; reasoning has its kind, a call is whole."""
+    said = '<think>hm</think>Hi <tool_call>{"name": "now", "arguments": {"a": 1}}</tool_call>'
+    _, pieces = say(tiny, said, transitions=THINKING, tools=TOOLS)
 
     assert joined(pieces, PieceKind.REASONING) == "hm"
-    assert joined(pieces) == "Hi "
-    assert joined(pieces, PieceKind.TOOL) == '{"a": 1}'
+    assert joined(pieces) == "Hi"
+    assert calls_of(pieces) == [ToolCall(0, "now", '{"a": 1}')]
+
+
+def test_white_space_around_calls_is_layout_and_between_words_it_is_text(tiny):
+    """What a template puts around calls is no content; what stands between words stays, calls or not."""
+    call = '<tool_call>\n{"name": "now"}\n</tool_call>'
+    _, around = say(tiny, f"One,  two.\n\n{call}\n{call}\n", transitions=THINKING, tools=TOOLS)
+    _, between = say(tiny, f"One.\n{call}\nTwo.", transitions=THINKING, tools=TOOLS)
+    _, without = say(tiny, "\nOne. \n", transitions=THINKING, tools=TOOLS)
+    _, only = say(tiny, f"\n\n{call}", transitions=THINKING, tools=TOOLS)
+
+    assert (joined(around), len(calls_of(around))) == ("One,  two.", 2)
+    assert joined(between) == "One.\nTwo."
+    assert joined(without) == "\nOne. \n"
+    assert (joined(only), len(calls_of(only))) == ("", 1)
+
+
+def test_without_tools_the_marks_are_text(tiny):
+    """Nobody asked for calls: the reply is what the model wrote, as it writes it."""
+    said = 'See: <tool_call>{"name": "now"}</tool_call>!'
+    _, pieces = say(tiny, said, transitions=THINKING)
+
+    assert joined(pieces) == said
+    assert calls_of(pieces) == []
+    assert len(pieces) > len(said) - len("<tool_call></tool_call>"), "and it does not wait for the end"
+
+
+@pytest.mark.parametrize("cut", [False, True])
+def test_a_call_without_its_end_is_one_only_where_the_turn_is_over(tiny, cut):
+    """Half a command must not be carried out; a model that merely forgets the mark is understood."""
+    said = '<tool_call>{"name": "now"}'
+    _, pieces = say(tiny, said, transitions=THINKING, tools=TOOLS, cut=cut)
+
+    assert calls_of(pieces) == ([] if cut else [ToolCall(0, "now", "{}")])
+    assert joined(pieces) == (said if cut else "")
+
+
+def test_a_stop_string_within_a_call_leaves_its_beginning_as_text(tiny):
+    """Nothing that came before the stop string is lost, held back for a mark or not."""
+    answer, pieces = say(tiny, '<tool_call>{"na STOP', stop=["STOP"], transitions=THINKING, tools=TOOLS)
+    _, held = say(tiny, "a <too STOP", stop=[" STOP"], transitions=THINKING)
+
+    assert answer.stopped
+    assert (joined(pieces), calls_of(pieces)) == ('<tool_call>{"na ', [])
+    assert joined(held) == "a <too"
+
+
+def test_where_one_call_is_allowed_the_reply_is_over_with_it(tiny):
+    """Nothing after it is handed out, in the same token or later."""
+    call = '<tool_call>{"name": "now"}</tool_call>'
+    answer, pieces = say(tiny, f"So: {call}{call} more", transitions=THINKING, tools=ONE_CALL)
+
+    assert answer.stopped
+    assert pieces[-1] == ToolCall(0, "now", "{}")
+    assert (joined(pieces), len(calls_of(pieces))) == ("So:", 1)
 
 
 def test_a_prompt_that_opens_the_thinking_part_starts_the_reply_inside_it(tiny):
@@ -94,7 +161,7 @@ def test_the_token_that_ends_a_turn_has_no_text(tiny):
     answer = reply(tiny)
 
     assert answer.feed(END_TOKEN) == []
-    assert answer.finish() == []
+    assert answer.finish(cut=False) == []
 
 
 def test_nothing_follows_a_stop(tiny):
@@ -102,7 +169,7 @@ def test_nothing_follows_a_stop(tiny):
     answer, _ = say(tiny, "aXb", stop=["X"])
 
     assert answer.feed(99) == []
-    assert answer.finish() == []
+    assert answer.finish(cut=False) == []
 
 
 # mlx-lm's byte-level detokenizer takes a reply's first space for a word's mark and drops it, and reads
@@ -118,3 +185,22 @@ def test_what_is_handed_out_is_the_text_up_to_the_first_stop(tiny, text, stop):
     before, found, _ = text.partition(stop)
     assert joined(pieces) == before
     assert answer.stopped is bool(found)
+
+
+CALL = '<tool_call>{"name": "now", "arguments": {"a": [1, "x"]}}</tool_call>'
+
+
+@given(
+    parts=st.lists(
+        st.sampled_from([CALL, "<tool_call>no</tool_call>", "<tool_call>", " \n", "a", "<", "tool_call>"]),
+        max_size=8,
+    ),
+    cut=st.booleans(),
+)
+def test_no_word_of_a_reply_is_lost(tiny, parts, cut):
+    """Calls and text together are all that the model wrote, but for white space, whatever can be read of it."""
+    said = "".join(parts)
+    _, pieces = say(tiny, said, transitions=THINKING, tools=TOOLS, cut=cut)
+
+    again = "".join(CALL if isinstance(piece, ToolCall) else piece.text for piece in pieces)
+    assert "".join(again.split()) == "".join(said.split())

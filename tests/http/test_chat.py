@@ -56,12 +56,12 @@ async def test_official_client_reads_a_whole_reply() -> None:
 
 
 async def test_reasoning_is_apart_from_content() -> None:
-    """What the model thought is in `reasoning_content`, what it called stays in the content."""
+    """What the model thought is in `reasoning_content`; without tools, no text is taken for a call."""
     async with serving() as served:
-        response = await served.answered(f"{THINK}hm{ANSWER}Now: {CALL}now()")
+        response = await served.answered(f"{THINK}hm{ANSWER}Now: {CALL}now")
 
         message = response.json()["choices"][0]["message"]
-        assert message == {"role": "assistant", "content": "Now: now()", "reasoning_content": "hm"}
+        assert message == {"role": "assistant", "content": "Now: now", "reasoning_content": "hm"}
 
 
 async def test_logprobs_are_one_entry_a_token() -> None:

@@ -1,8 +1,10 @@
 """Spans of real requests: names, nesting, attributes, and what must never be in them."""
 
 import asyncio
+import json
 
 import pytest
+from opentelemetry.semconv._incubating.attributes import gen_ai_attributes
 from opentelemetry.trace import SpanKind, StatusCode
 
 from app.events import TraceRef
@@ -39,11 +41,13 @@ async def test_request_is_a_server_span_with_a_chat_span_in_it(stream: bool) -> 
             "gen_ai.operation.name": "chat",
             "gen_ai.provider.name": "samovar",
             "gen_ai.request.model": "scripted",
+            "gen_ai.request.stream": stream,
+            "gen_ai.response.model": "scripted",
             "gen_ai.response.id": job.id,
             "gen_ai.request.max_tokens": 9,
             "gen_ai.request.temperature": 0.5,
             "gen_ai.request.top_p": 1.0,
-            "gen_ai.request.top_k": 0,
+            "gen_ai.request.top_k": 0.0,
             "gen_ai.request.frequency_penalty": 0.0,
             "gen_ai.request.presence_penalty": 0.0,
             "gen_ai.request.seed": 3,
@@ -152,3 +156,105 @@ async def test_no_text_of_prompt_or_reply_is_in_a_span() -> None:
         told = "".join(span.to_json() for span in served.spans.get_finished_spans())
         assert "gen_ai" in told
         assert "secret" not in told
+
+
+async def test_the_response_names_the_span_that_answered() -> None:
+    """`traceresponse` leads from an answer, a refusal included, to its trace."""
+    async with serving() as served:
+        answered = await served.answered("Hi")
+        refused = await served.post(model="another")
+        await served.ended(2)
+        spans = [span for span in served.spans.get_finished_spans() if span.name == SERVER]
+        for response, span in zip((answered, refused), spans, strict=True):
+            context = span.context
+            version, trace_id, span_id, flags = response.headers["traceresponse"].split("-")
+            assert (version, int(trace_id, 16), int(span_id, 16)) == ("00", context.trace_id, context.span_id)
+            assert int(flags, 16) & 1, "recorded"
+
+
+async def test_a_trace_that_is_not_recorded_is_not_named() -> None:
+    """A header that leads nowhere is not sent: the caller said that it records nothing."""
+    async with serving() as served:
+        request = served.client.post(
+            "/v1/chat/completions",
+            json={"messages": [{"role": "user", "content": "Hello"}]},
+            headers={"traceparent": f"00-{TRACE}-{PARENT}-00"},
+        )
+        response, _ = await asyncio.gather(request, served.engine.answer("Hi"))
+        assert "traceresponse" not in response.headers
+
+
+async def test_the_request_says_which_jobs_and_which_id_it_had() -> None:
+    """The event of a request leads to what the engine did for it; a refused one leads nowhere."""
+    async with serving() as served:
+        response, job = await asyncio.gather(served.post(), served.engine.answer("Hi"))
+        await served.post(model="another")
+        answered, refused = await served.ended(2)
+        assert answered.job_ids == (job.id,)
+        assert answered.request_id == response.headers["x-request-id"]
+        assert refused.job_ids == ()
+
+
+async def test_an_alias_is_what_was_asked_for_and_the_model_what_answered() -> None:
+    """The span is named after the model, whatever name a client uses for it."""
+    async with serving() as served:
+        (alias,) = served.model.aliases
+        await served.answered("Hi", model=alias)
+        await served.ended()
+        attributes = served.span(CHAT).attributes or {}
+        assert attributes["gen_ai.request.model"] == alias
+        assert attributes["gen_ai.response.model"] == "scripted"
+
+
+async def test_attributes_are_those_of_the_genai_conventions() -> None:
+    """Every `gen_ai` name is one of the conventions' own, with the type that they give it."""
+    async with serving(capture_content=True) as served:
+        await served.answered("Hi", seed=3, max_tokens=9, tools=[TOOL])
+        await served.ended()
+        attributes = served.span(CHAT).attributes or {}
+    known = {value for name, value in vars(gen_ai_attributes).items() if name.startswith("GEN_AI_")}
+    assert {name for name in attributes if name.startswith("gen_ai.")} <= known
+    fractions = {"temperature", "top_p", "top_k", "frequency_penalty", "presence_penalty"}
+    for name, value in attributes.items():
+        last = name.removeprefix("gen_ai.request.")
+        if last in fractions:
+            assert type(value) is float, name
+        elif name.endswith(("tokens", "seed")):
+            assert type(value) is int, name
+
+
+TOOL = {"type": "function", "function": {"name": "weigh", "parameters": {"type": "object"}}}
+
+
+async def test_content_is_sent_where_it_was_asked_for() -> None:
+    """With `capture_content`, prompt, tools and reply are on the chat span, as the conventions shape them."""
+    async with serving(capture_content=True) as served:
+        call = {"id": "c1", "type": "function", "function": {"name": "weigh", "arguments": '{"what": "tea"}'}}
+        await served.answered(
+            "⟨Hm⟩Two grams",
+            messages=[
+                {"role": "user", "content": "How much?"},
+                {"role": "assistant", "content": None, "tool_calls": [call]},
+                {"role": "tool", "content": "2 g", "tool_call_id": "c1"},
+            ],
+            tools=[TOOL],
+        )
+        await served.ended()
+        attributes = served.span(CHAT).attributes or {}
+
+    assert json.loads(str(attributes["gen_ai.input.messages"])) == [
+        {"role": "user", "parts": [{"type": "text", "content": "How much?"}]},
+        {
+            "role": "assistant",
+            "parts": [{"type": "tool_call", "id": "c1", "name": "weigh", "arguments": '{"what": "tea"}'}],
+        },
+        {"role": "tool", "parts": [{"type": "tool_call_response", "id": "c1", "response": "2 g"}]},
+    ]
+    assert json.loads(str(attributes["gen_ai.output.messages"])) == [
+        {
+            "role": "assistant",
+            "parts": [{"type": "reasoning", "content": "Hm"}, {"type": "text", "content": "Two grams"}],
+            "finish_reason": "stop",
+        }
+    ]
+    assert json.loads(str(attributes["gen_ai.tool.definitions"])) == [TOOL]

@@ -70,9 +70,9 @@ MUTANTS = (
         (
             (
                 "store",
-                "                    self._remove(equal, Removal.REPLACED, journal)\n",
+                "                    self._leaving.remove(equal, Removal.REPLACED, journal)\n",
                 """\
-                    self._remove(equal, Removal.REPLACED, journal)
+                    self._leaving.remove(equal, Removal.REPLACED, journal)
                     self._held.nbytes += equal.facts.nbytes
 """,
             ),
@@ -121,7 +121,7 @@ MUTANTS = (
         (
             (
                 "store",
-                "(SnapshotInserted(entry.facts))\n            self._remove_expired(journal)\n",
+                "(SnapshotInserted(entry.facts))\n            self._leaving.remove_expired(journal)\n",
                 "(SnapshotInserted(entry.facts))\n",
             ),
         ),
@@ -133,6 +133,14 @@ MUTANTS = (
     Mutant(
         "system entries serve every session of the bucket",
         (("index", "shared=entry.facts.origin is Origin.SYSTEM", "shared=False"),),
+    ),
+    Mutant(
+        "where the state used last cannot be cut back, what it continues is asked",
+        (("tree", "else (latest, shortest)", "else (latest,)"),),
+    ),
+    Mutant(
+        "of what cannot be cut back, the shortest that it continues is asked",
+        (("tree", "path[0], max(path", "path[-1], max(path"),),
     ),
     Mutant(
         "of equally useful candidates the one used last comes first",
@@ -164,11 +172,11 @@ MUTANTS = (
     ),
     Mutant(
         "a session keeps no more ancestors than it may",
-        (("store", "kept[: max(0, len(kept) - most)]", "kept[:0]"),),
+        (("departures", "kept[: max(0, len(kept) - most)]", "kept[:0]"),),
     ),
     Mutant(
         "the oldest ancestor goes first",
-        (("store", "kept[: max(0, len(kept) - most)]", "kept[most:]"),),
+        (("departures", "kept[: max(0, len(kept) - most)]", "kept[most:]"),),
     ),
     Mutant(
         "ancestors go before all else",
@@ -176,7 +184,7 @@ MUTANTS = (
     ),
     Mutant(
         "an ancestor that makes room leaves as superseded",
-        (("store", "        if victim.standing is Standing.KEPT:\n", "        if False:\n"),),
+        (("departures", "        if victim.standing is Standing.KEPT:\n", "        if False:\n"),),
     ),
     Mutant(
         "an ancestor that is hit is live again",
@@ -210,7 +218,13 @@ MUTANTS = (
     ),
     Mutant(
         "anchors and ancestors expire too",
-        (("store", "        for standing in Standing:\n", "        for standing in [Standing.LIVE]:\n"),),
+        (
+            (
+                "departures",
+                "        for standing in Standing:\n",
+                "        for standing in [Standing.LIVE]:\n",
+            ),
+        ),
     ),
     Mutant(
         "an anchor is one of the very tokens",
@@ -239,8 +253,8 @@ MUTANTS = (
         (
             (
                 "store",
-                "[] if tentative else self._superseded_by(entry, walk)",
-                "self._superseded_by(entry, walk)",
+                "[] if tentative else self._leaving.superseded_by(entry, walk)",
+                "self._leaving.superseded_by(entry, walk)",
             ),
         ),
     ),

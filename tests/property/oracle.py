@@ -40,6 +40,12 @@ def shared_tokens(one: Tokens, other: Tokens) -> int:
     return count
 
 
+def asked_to_be_cut(beyond: "list[Row]") -> "list[Row]":
+    """Of rows in the order of their use: the last one, and the shortest that it continues."""
+    begun = [row for row in reversed(beyond) if row.begins(beyond[-1].tokens)]
+    return [*beyond[-1:], *sorted(begun, key=lambda row: len(row.tokens))[:1]]
+
+
 @dataclass(eq=False)
 class Row:
     """An entry, with its tokens spelled out."""
@@ -129,7 +135,8 @@ class Oracle:
         for origin in Origin:
             mine = [row for row in self.rows if row.origin is origin]
             by_origin[origin] = (len(mine), sum(row.payload.nbytes for row in mine))
-        return Occupancy(len(self.rows), self.nbytes(), self.arrays(), by_origin)
+        oldest_used = min((row.last_used for row in self.rows), default=None)
+        return Occupancy(len(self.rows), self.nbytes(), self.arrays(), by_origin, oldest_used)
 
     # Lookup.
 
@@ -160,13 +167,14 @@ class Oracle:
                     for r in group
                     if deepest and shared_tokens(r.tokens, tokens) == deepest and not r.begins(tokens)
                 ]
-                for last in beyond[-1:]:
-                    length = min(deepest, len(tokens) - 1)
-                    if last.payload.can_truncate_to(length):
-                        if length >= minimum:
-                            candidates.append((length, False, self.rows.index(last), last))
-                        else:
-                            cut_short = True
+                length = min(deepest, len(tokens) - 1)
+                for row in [row for row in asked_to_be_cut(beyond) if row.payload.can_truncate_to(length)][
+                    :1
+                ]:
+                    if length >= minimum:
+                        candidates.append((length, False, self.rows.index(row), row))
+                    else:
+                        cut_short = True
             reason = self._why(bucket, session, tokens, common, cut_short=cut_short)
             if candidates:
                 reason = Miss.RESTORE_FAILED

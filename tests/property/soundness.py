@@ -62,6 +62,21 @@ def check_totals(store: SnapshotStore[Any], limits: Limits) -> None:
     assert limits.exceeded(occupancy.entries, occupancy.nbytes, occupancy.arrays) is None
 
 
+def check_ghosts(store: SnapshotStore[Any]) -> None:
+    """Ghosts are filed and added up as what is held is; each is one entry, and no entry is one as well."""
+    ghosts = store._ghosts
+    bands = ghosts._bands.values()
+    entries = [ghost for band in bands for ghost in band.values()]
+    check_index(ghosts._index, entries)
+    assert {ghost.facts.id for ghost in entries}.isdisjoint(entry.facts.id for entry in store._held)
+    for totals, band in zip(ghosts._totals.values(), bands, strict=True):
+        mine = [ghost.facts for ghost in band.values()]
+        assert totals == (len(mine), sum(each.nbytes for each in mine), sum(each.arrays for each in mine))
+    assert ghosts._token_bytes == BYTES_PER_TOKEN * sum(ghost.facts.tokens for ghost in entries)
+    owned = [entry for entry in [*entries, *store._held] if entry.facts.session is not None]
+    assert store._ghosts._census._entries.total() == len(owned)
+
+
 def _nodes(node: Node[Any], vector: bytes) -> Iterator[tuple[bytes, Node[Any]]]:
     """Every node below the root and at it, with its token vector, checking each on the way."""
     if node.parent is None:

@@ -1,19 +1,19 @@
 """Drives a store and the oracle through the same random life and compares them whole after every step."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any, ClassVar
 
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from app.events import Event, Miss, Origin, Rejection, TraceRef, Transaction
+from app.events import Demand, Event, LookupHit, LookupMissed, Miss, Origin, Rejection, TraceRef, Transaction
 from app.snapshots.entry import Bucket, Payload, pack
 from app.snapshots.limits import Limits
 from app.snapshots.lookup import Found
 from app.snapshots.stats import Tally
 from app.snapshots.store import SnapshotStore
 from tests.property.oracle import Answer, Oracle, Tokens
-from tests.property.soundness import check_index, check_lines, check_totals
+from tests.property.soundness import check_ghosts, check_index, check_lines, check_totals
 from tests.support.clock import ManualClock
 from tests.support.snapshots import Block
 
@@ -53,6 +53,15 @@ Place = tuple[Bucket, str | None]
 Lookup = tuple[Found[Payload], Answer]
 
 
+def without_ghosts(said: Transaction) -> Transaction:
+    """What is said of what is held; tests/property/test_ghosts.py asks about what is not."""
+    events = tuple(
+        replace(event, growth=None) if isinstance(event, LookupHit | LookupMissed) else event
+        for event in said.events
+    )
+    return replace(said, events=events, demand=Demand())
+
+
 class StoreMachine(RuleBasedStateMachine):
     """`store_type` and its `limits_type` are what is tested; the rules are the oracle's."""
 
@@ -73,7 +82,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     def hear(self, event: Event) -> None:
         assert isinstance(event, Transaction)
-        self.heard.append(event)
+        self.heard.append(without_ghosts(event))
         self.tally(event)
         # Heard between any two calls, not only at rest: the books agree at every instant.
         reading = self.tally.read()
@@ -262,3 +271,4 @@ class StoreMachine(RuleBasedStateMachine):
         ]
         assert all(e.payload is r.payload for e, r in zip(entries, self.oracle.leaving(), strict=True))
         check_totals(self.store, self.limits)
+        check_ghosts(self.store)

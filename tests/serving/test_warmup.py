@@ -8,8 +8,7 @@ import pytest
 from app.events import Warmup
 from benchmarks.warmup_bench import TALKS, own_tokens_of
 from tests.support.process import labelled, samovar, total
-from tests.support.templates import REPLYING
-from tests.support.tiny import make_tiny_model
+from tests.support.tool_talk import ANSWER, CALLS
 from tests.support.warm_talk import USER_TURNS, wait_for_warmups, warm_talk
 
 SLACK_TOKENS = 16
@@ -17,12 +16,12 @@ SLACK_TOKENS = 16
 
 @pytest.fixture(scope="module")
 def model_folder(tmp_path_factory):
-    """A tiny hybrid model with a chat template of that style."""
+    """A tiny hybrid model for a talk of that style."""
     root = tmp_path_factory.mktemp("warmup")
 
     def folder(style, family="lfm2"):
         path = root / f"{family}-{style}"
-        return path if path.exists() else make_tiny_model(path, family, chat_template=REPLYING[style])
+        return path if path.exists() else TALKS[style].model(path, family, style)
 
     return folder
 
@@ -31,22 +30,28 @@ def model_folder(tmp_path_factory):
 def test_a_warmed_turn_has_only_its_new_message_left_to_compute(tmp_path, model_folder, style):
     """With warm-up each turn computes its own text and at most 16 tokens; without, the last reply as well."""
     folder = model_folder(style)
-    new_messages, tools = TALKS[style]
-    own_tokens = own_tokens_of(folder)
-    with samovar("--model", str(folder), folder=tmp_path) as server:
-        warm = warm_talk(server, new_messages, own_tokens=own_tokens, tools=tools)
+    talk = TALKS[style]
+    how = {"own_tokens": own_tokens_of(folder), "tools": talk.tools, "max_tokens": talk.max_tokens}
+    flags = ["--model", str(folder), *talk.flags]
+    with samovar(*flags, folder=tmp_path) as server:
+        warm = warm_talk(server, talk.messages, **how, last=talk.last)
         metrics = server.metrics()
-    with samovar("--model", str(folder), "--no-snapshot-warmup", folder=tmp_path) as server:
-        plain = warm_talk(server, new_messages, own_tokens=own_tokens, tools=tools, wait_for=Warmup.DISABLED)
+    with samovar(*flags, "--no-snapshot-warmup", folder=tmp_path) as server:
+        plain = warm_talk(server, talk.messages, **how, wait_for=Warmup.DISABLED)
 
     for turn, without in zip(warm[1:], plain[1:], strict=True):
         assert 0 < turn.left_tokens <= turn.own_tokens + SLACK_TOKENS
         assert without.left_tokens > without.own_tokens + SLACK_TOKENS
-    assert [turn.reply for turn in warm] == [turn.reply for turn in plain]
+    if talk.tools:
+        assert [turn.calls for turn in warm] == [*((call,) for call in CALLS), ()], (
+            "and so each cue was heard"
+        )
+        assert warm[-1].reply == ANSWER
+    assert [(turn.reply, turn.calls) for turn in warm] == [(turn.reply, turn.calls) for turn in plain]
     assert metrics[labelled("samovar_snapshot_lookups_total", outcome="hit")] == len(warm) - 1
     assert total(metrics, "samovar_snapshot_lookups_total") == len(warm)
     held = metrics[labelled("samovar_snapshot_entries", origin="boundary")]
-    assert held == 2, "the last turn's boundary, and the guess"
+    assert held == (1 if talk.last else 2), "the last turn's boundary, and the guess if there is one"
     assert metrics["samovar_warmup_tokens_total"] > 0
     assert metrics["samovar_requests_running"] == metrics["samovar_requests_waiting"] == 0
 

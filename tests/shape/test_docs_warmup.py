@@ -15,6 +15,6 @@ def test_a_warmed_turn_computes_its_own_text_and_little_more():
     result = json.loads(RESULT.read_text())
     warmed = [turn["warmed"] for style in TALKS for turn in result[style][1:]]
 
-    assert len(warmed) == sum(len(messages) - 1 for messages, _ in TALKS.values()) > 0
+    assert len(warmed) == sum(len(talk.messages) - 1 for talk in TALKS.values()) > 0
     for turn in warmed:
         assert turn["prompt_tokens"] - turn["cached_tokens"] <= turn["own_tokens"] + 16

@@ -31,6 +31,8 @@ def test_only_the_settings_read_the_environment():
     }
 
     assert found == {
+        # The socket of systemd, which no setting can name.
+        "commands/serve.py": {"os.environ"},
         "settings/layers.py": {"os.environ"},
         "settings/sources.py": {"dynaconf", "dynaconf.loaders"},
     }

@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import Self
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 
@@ -16,6 +17,8 @@ class OtlpReceiver:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._spans: list[Span] = []
+        self.resource: dict[str, AttributeValue] = {}
+        """What the last export said of the process it came from."""
         receiver = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -53,6 +56,7 @@ class OtlpReceiver:
         """Keep the spans of one export."""
         with self._lock:
             for resource in request.resource_spans:
+                self.resource = attributes_of(resource.resource)
                 for scope in resource.scope_spans:
                     self._spans.extend(scope.spans)
 
@@ -71,8 +75,11 @@ class OtlpReceiver:
         return Counter(span.name for span in self.spans)
 
 
-def attributes_of(span: Span) -> dict[str, str | int | float | bool]:
-    """A span's attributes as Python values."""
+AttributeValue = str | int | float | bool
+
+
+def attributes_of(span: Span | Resource) -> dict[str, AttributeValue]:
+    """A span's or a resource's attributes as Python values; a list is still the protocol's own message."""
     return {
         each.key: getattr(each.value, each.value.WhichOneof("value") or "string_value")
         for each in span.attributes

@@ -65,6 +65,10 @@ class Samovar:
         """Everything written so far."""
         return "\n".join(self.lines)
 
+    def lines_of_json(self) -> list[str]:
+        """The log lines written so far: all but the greeting."""
+        return [line for line in self.lines if line.startswith("{")]
+
     def wait_ready(self) -> Self:
         """Wait for the greeting; fails with the server's own words if it ends instead."""
         greeting = self._greeting.get(timeout=READY_SECONDS)

@@ -9,7 +9,18 @@ import queue
 from collections import defaultdict
 from collections.abc import Sequence
 
-from app.api.ports import ChatPrompt, Cleared, Health, Phase, Piece, PieceKind, PreparedPrompt
+from app.api.ports import (
+    ChatPrompt,
+    Cleared,
+    Health,
+    Phase,
+    Piece,
+    PieceKind,
+    PreparedPrompt,
+    ReplyPart,
+    ToolCall,
+    ToolUse,
+)
 from app.api.stream import LoopSink
 from app.errors import RequestError
 from app.events import FinishReason, Miss, Origin, Warmup
@@ -17,7 +28,10 @@ from app.scheduler.job import Boundary, Delta, Failed, Generated, Job, JobId, St
 from app.snapshots.entry import Bucket, pack
 
 THINK, ANSWER, CALL, END_OF_TURN = "⟨", "⟩", "⟦", "\x04"
-"""Tokens without text: what follows is reasoning, content, a tool call; the turn is over."""
+"""Tokens without text: what follows is reasoning, content, a tool call; the turn is over.
+
+A call is a name, and arguments after a space; anything else cannot be read as one.
+"""
 
 BULK = "█"
 """A token that stands for a lot of text, to fill buffers with."""
@@ -26,7 +40,7 @@ BULK_CHARACTERS = 200_000
 
 UNRENDERABLE = "no template for this"
 
-_KINDS = {THINK: PieceKind.REASONING, ANSWER: PieceKind.CONTENT, CALL: PieceKind.TOOL}
+_KINDS = {THINK: PieceKind.REASONING, ANSWER: PieceKind.CONTENT, CALL: None}
 
 WAIT_SECONDS = 10.0
 """The most a test waits for what must happen."""
@@ -39,6 +53,7 @@ class CharacterModel:
     aliases = frozenset({"owner/scripted-hub-name"})
     created = 1_700_000_000
     vocabulary_size = 0x110000
+    call_token = ord(CALL)
 
     def __init__(self, *, context_length: int = 4096) -> None:
         self.context_length = context_length
@@ -58,49 +73,67 @@ class CharacterModel:
             bucket=Bucket(model=self.name, cache_signature="characters"),
         )
 
-    def text_stream(self, prompt: PreparedPrompt, *, stop: Sequence[str]) -> "CharacterText":
-        return CharacterText(stop)
+    def text_stream(
+        self, prompt: PreparedPrompt, *, stop: Sequence[str], tools: ToolUse | None = None
+    ) -> "CharacterText":
+        return CharacterText(stop, tools=tools)
 
     def next_turn(self, chat: ChatPrompt, prompt: PreparedPrompt) -> tuple[int, ...] | Warmup:
-        return (*prompt.tokens, *map(ord, f"assistant: {chat.messages[-1]['content']}\nu"))
+        said = chat.messages[-1]
+        calls = "".join(
+            f"{CALL}{call['id']} {call['function']['name']} {call['function']['arguments']}"
+            for call in said.get("tool_calls", ())
+        )
+        return (*prompt.tokens, *map(ord, f"assistant: {said['content']}{calls}\nu"))
 
     def token_text(self, token: int) -> bytes:
         return chr(token).encode()
 
 
 class CharacterText:
-    """Characters as pieces; a beginning of a stop string is held back until it is decided."""
+    """Characters as pieces; the beginning of a stop string is held back until it is decided, a call as well."""
 
-    def __init__(self, stop: Sequence[str]) -> None:
+    def __init__(self, stop: Sequence[str], *, tools: ToolUse | None = None) -> None:
         self._stop = stop
+        self._tools = tools
         self._held = ""
-        self._kind = PieceKind.CONTENT
+        self._kind: PieceKind | None = PieceKind.CONTENT
+        self._calls = 0
         self.stopped = False
 
-    def feed(self, token: int) -> list[Piece]:
+    def feed(self, token: int) -> list[ReplyPart]:
         character = chr(token)
-        if character == END_OF_TURN:
+        if character == END_OF_TURN or self.stopped:
             return []
         if character in _KINDS:
-            pieces = self._release()
+            parts = self._release(whole=True)
             self._kind = _KINDS[character]
-            return pieces
+            return parts
         self._held += character * (BULK_CHARACTERS if character == BULK else 1)
         for stop in self._stop:
             if stop in self._held:
                 self.stopped = True
                 self._held = self._held[: self._held.index(stop)]
-                return self._release()
+                return self._release(whole=False)
         if any(stop.startswith(self._held[at:]) for stop in self._stop for at in range(len(self._held))):
             return []
-        return self._release()
+        waits = self._kind is None and self._tools is not None
+        return [] if waits else self._release(whole=True)
 
-    def finish(self) -> list[Piece]:
-        return self._release()
+    def finish(self, *, cut: bool) -> list[ReplyPart]:
+        return self._release(whole=not cut)
 
-    def _release(self) -> list[Piece]:
+    def _release(self, *, whole: bool) -> list[ReplyPart]:
         text, self._held = self._held, ""
-        return [Piece(self._kind, text)] if text else []
+        if not text:
+            return []
+        if self._kind is None and self._tools is not None and whole:
+            name, _, arguments = text.partition(" ")
+            if name.isidentifier():
+                self._calls += 1
+                self.stopped = not self._tools.parallel
+                return [ToolCall(self._calls - 1, name, arguments or "{}")]
+        return [Piece(self._kind or PieceKind.CONTENT, text)]
 
 
 class ScriptedEngine:

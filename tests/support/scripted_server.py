@@ -7,6 +7,7 @@ Its engine thread answers by the last message of a request: `echo …` repeats t
 import argparse
 import asyncio
 import itertools
+import os
 import signal
 import sys
 import threading
@@ -26,6 +27,7 @@ from app.events import FinishReason
 from app.listener import reserve_address
 from app.scheduler.job import Delta, Generated, Job, JobId, Started
 from app.server import run
+from app.supervision.notify import notifier
 from tests.support.scripted_engine import BULK, CharacterModel, ScriptedEngine
 
 STEP_SECONDS = 0.005
@@ -121,6 +123,12 @@ class ScriptedRuntime:
         loop.add_signal_handler(signal.SIGUSR1, self._load)
         loop.add_signal_handler(signal.SIGUSR2, self._failed.set)
 
+    def health(self) -> Health:
+        return self._engine.health()
+
+    async def may_load(self) -> None:
+        """At once."""
+
     def start(self) -> None:
         self._engine.thread.start()
         if not self._loading:
@@ -173,6 +181,7 @@ def main() -> int:
             address=address,
             connections=256,
             drain_seconds=asked.drain_seconds,
+            notifier=notifier(os.environ),
         )
     except SamovarError as error:
         sys.stderr.write(f"{error}\n")

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import itertools
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -62,12 +62,18 @@ class Serving:
         return span
 
 
+def echo_accept(accept: str) -> tuple[bytes, str]:
+    """Metrics that say what was asked for."""
+    return f"accepted {accept}\n".encode(), "text/x-metrics"
+
+
 @contextlib.asynccontextmanager
 async def serving(
     *,
     model: CharacterModel | None = None,
     loading: bool = False,
     metrics: bool = True,
+    render: Callable[[str], tuple[bytes, str]] = echo_accept,
     keepalive_seconds: float = 60.0,
     request_seconds: float = 60.0,
     write_seconds: float = 60.0,
@@ -75,6 +81,7 @@ async def serving(
     max_lag_deltas: int = 1_000_000,
     reasoning: ReasoningEcho | None = None,
     warmup: bool = False,
+    capture_content: bool = False,
     clock: Clock = monotonic,
 ) -> AsyncIterator[Serving]:
     """Serve for a block. Every limit is far away unless a test brings it near."""
@@ -97,7 +104,7 @@ async def serving(
             clock=clock,
             unix_seconds=lambda: 1_800_000_000.5,
             new_id=lambda: f"{next(ids):08d}",
-            metrics=(lambda accept: (f"accepted {accept}\n".encode(), "text/x-metrics")) if metrics else None,
+            metrics=render if metrics else None,
             cache_stats=lambda: {"snapshot_entries": 7},
             limits=Limits(
                 max_request_bytes=MAX_REQUEST_BYTES,
@@ -109,6 +116,7 @@ async def serving(
             version="1.2.3",
             reasoning=ReasoningEcho(0) if reasoning is None else reasoning,
             warmup=warmup,
+            capture_content=capture_content,
         )
     )
     address = reserve_address("127.0.0.1", 0)

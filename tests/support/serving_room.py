@@ -47,6 +47,7 @@ class ServingRoom:
         self.tally = Tally()
         self.deltas: dict[JobId, list[Delta]] = defaultdict(list)
         self.gaps: list[tuple[float, int]] = []
+        self.tokens: list[tuple[int, int]] = []
         self.store: SnapshotStore[Any] = SnapshotStore(
             limits or Limits(capacity_bytes=10**9, max_entries=1000, ttl_seconds=None, min_prefix_tokens=1),
             clock=self.clock,
@@ -71,6 +72,7 @@ class ServingRoom:
             shared_prefix_tokens=shared_prefix_tokens,
             deliver=self.take,
             emit=self.hear,
+            step_tokens=lambda prefilled, generated: self.tokens.append((prefilled, generated)),
             token_gap=lambda seconds, tokens: self.gaps.append((seconds, tokens)),
             clock=self.clock,
         )

@@ -4,7 +4,7 @@ A few hundred kB each, they run in milliseconds through exactly the code that re
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import mlx.core as mx
@@ -47,10 +47,11 @@ def make_tiny_model(
     seed: int = 0,
     chat_template: str = CHATML,
     changes: Mapping[str, object] | None = None,
+    more_tokens: Sequence[str] = (),
 ) -> Path:
     """Write a model folder that `mlx_lm.load` reads; the same seed gives the same weights.
 
-    `changes` to the family's configuration make it, say, less tiny.
+    `changes` to the family's configuration make it, say, less tiny; `more_tokens` need a larger vocabulary there.
     """
     config = {**FAMILIES[family], "eos_token_id": 257, **(changes or {})}
     mx.random.seed(seed)
@@ -60,17 +61,20 @@ def make_tiny_model(
     folder.mkdir(parents=True, exist_ok=True)
     mx.save_safetensors(str(folder / "model.safetensors"), weights)
     (folder / "config.json").write_text(json.dumps(config))
-    write_byte_tokenizer(folder, chat_template=chat_template)
+    write_byte_tokenizer(folder, chat_template=chat_template, more_tokens=more_tokens)
     return folder
 
 
-def write_byte_tokenizer(folder: Path, *, chat_template: str = CHATML) -> None:
-    """A tokenizer with one token a byte, and ChatML's two marks as special tokens."""
+def write_byte_tokenizer(
+    folder: Path, *, chat_template: str = CHATML, more_tokens: Sequence[str] = ()
+) -> None:
+    """A tokenizer with one token a byte, ChatML's two marks as special tokens, and more of them if asked for."""
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     tokenizer = Tokenizer(models.BPE(vocab={c: i for i, c in enumerate(alphabet)}, merges=[]))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     tokenizer.decoder = decoders.ByteLevel()
-    tokenizer.add_special_tokens([AddedToken(t, special=True, normalized=False) for t in SPECIAL_TOKENS])
+    special = (*SPECIAL_TOKENS, *more_tokens)
+    tokenizer.add_special_tokens([AddedToken(t, special=True, normalized=False) for t in special])
     (folder / "tokenizer.json").write_text(tokenizer.to_str())
     settings = {
         "tokenizer_class": "PreTrainedTokenizerFast",

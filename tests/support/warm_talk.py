@@ -12,8 +12,6 @@ from tests.support.process import Samovar, labelled
 
 WAIT_SECONDS = 60
 
-TOOL = {"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}
-
 USER_TURNS = tuple(
     {"role": "user", "content": text}
     for text in (
@@ -23,23 +21,17 @@ USER_TURNS = tuple(
         "Thank you. And tomorrow?",
     )
 )
-TOOL_TURNS = (
-    {"role": "user", "content": "What will the weather be in the three towns?"},
-    *(
-        {"role": "tool", "tool_call_id": "1", "content": f'{{"town": "{town}", "sky": "clear"}}'}
-        for town in ("Bern", "Basel", "Chur")
-    ),
-)
 
 
 @dataclass(frozen=True, slots=True)
 class TalkTurn:
-    """One turn: tokens of its prompt, those that were cached, those of its own new message; and the reply."""
+    """One turn: tokens of its prompt, those that were cached, those of its own new message; text and calls."""
 
     prompt_tokens: int
     cached_tokens: int
     own_tokens: int
     reply: str
+    calls: tuple[str, ...] = ()
 
     @property
     def left_tokens(self) -> int:
@@ -55,12 +47,17 @@ def warm_talk(
     tools: Sequence[Mapping[str, Any]] = (),
     max_tokens: int = 40,
     wait_for: Warmup | None = Warmup.RUN,
+    last: Warmup | None = None,
 ) -> list[TalkTurn]:
-    """Talk at temperature 0, sending back what was received, and wait after each reply for its warm-up."""
+    """Talk at temperature 0, sending back what was received, and wait after each reply for its warm-up.
+
+    `last` is what the last reply's warm-up comes to, if it is another outcome than the others'.
+    A message of the role `tool` answers the call before it. Thinking is not sent back, as by most clients.
+    """
     messages: list[Mapping[str, Any]] = []
     turns = []
     for number, message in enumerate(new_messages, start=1):
-        messages.append(message)
+        messages.append({**message, **_answered(messages)} if message["role"] == "tool" else message)
         body = {
             "messages": messages,
             "temperature": 0,
@@ -70,13 +67,28 @@ def warm_talk(
         }
         answer = httpx.post(f"{server.url}/v1/chat/completions", json=body, timeout=WAIT_SECONDS)
         reply = answer.raise_for_status().json()
-        usage, content = reply["usage"], reply["choices"][0]["message"]["content"]
-        cached_tokens = usage["prompt_tokens_details"]["cached_tokens"]
-        turns.append(TalkTurn(usage["prompt_tokens"], cached_tokens, own_tokens(message), content))
-        messages.append({"role": "assistant", "content": content})
-        if wait_for is not None:
+        usage, said = reply["usage"], reply["choices"][0]["message"]
+        calls = said.get("tool_calls") or []
+        turns.append(
+            TalkTurn(
+                usage["prompt_tokens"],
+                usage["prompt_tokens_details"]["cached_tokens"],
+                own_tokens(message),
+                said["content"] or "",
+                tuple(f"{call['function']['name']} {call['function']['arguments']}" for call in calls),
+            )
+        )
+        echo = {"role": "assistant", "content": said["content"], "tool_calls": calls or None}
+        messages.append({key: value for key, value in echo.items() if value is not None})
+        if last is not None and number == len(new_messages):
+            wait_for_warmups(server, 1, last)
+        elif wait_for is not None:
             wait_for_warmups(server, number, wait_for)
     return turns
+
+
+def _answered(messages: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    return {"tool_call_id": messages[-1]["tool_calls"][0]["id"]}
 
 
 def wait_for_warmups(server: Samovar, count: int, outcome: Warmup = Warmup.RUN) -> None:

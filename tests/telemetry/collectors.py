@@ -1,4 +1,4 @@
-"""Real OTLP receivers on a loopback port, one a protocol, and a port where nobody listens."""
+"""Real OTLP receivers on a loopback port, one a protocol; one that hangs, and a port where nobody listens."""
 
 import socket
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, HTTPServer
-from threading import Thread
+from threading import Event, Thread
 
 import grpc  # type: ignore[import-untyped]
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
@@ -93,3 +93,36 @@ def nobody() -> Iterator[Received]:
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
         yield Received(f"http://127.0.0.1:{bound.getsockname()[1]}")
+
+
+class HungCollector:
+    """Takes every connection, reads nothing, and never answers."""
+
+    def __init__(self) -> None:
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._connections: list[socket.socket] = []
+        self.reached = Event()
+        """Set once somebody has connected."""
+        self.endpoint = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+        self._closing = False
+        self._thread = Thread(target=self._accept)
+
+    def _accept(self) -> None:
+        while True:
+            connection, _ = self._listener.accept()
+            if self._closing:
+                connection.close()
+                return
+            self._connections.append(connection)
+            self.reached.set()
+
+    def __enter__(self) -> "HungCollector":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._closing = True
+        socket.create_connection(self._listener.getsockname()).close()
+        self._thread.join()
+        for each in (*self._connections, self._listener):
+            each.close()

@@ -10,6 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from app.bus import Bus
 from app.events import Event, Origin
+from app.snapshots.capacity import Capacity
 from app.snapshots.entry import pack
 from app.snapshots.limits import Limits
 from app.snapshots.stats import Tally
@@ -17,7 +18,16 @@ from app.snapshots.store import SnapshotStore
 from app.telemetry.catalogue import Sink
 from app.telemetry.counting import Counting
 from app.telemetry.metrics import Build, Model, declare, render
-from app.telemetry.scrape import ScrapedSeries, level_readings, limits_reading, store_reading
+from app.telemetry.scrape import (
+    ScrapedSeries,
+    age_reading,
+    level_readings,
+    limits_reading,
+    sizing_reading,
+    starts_reading,
+    store_reading,
+)
+from app.telemetry.step_tokens import StepTokens
 from app.telemetry.token_gaps import TokenGaps
 from tests.support.clock import ManualClock
 from tests.support.snapshots import BUCKET, Block, limits
@@ -25,6 +35,7 @@ from tests.support.snapshots import BUCKET, Block, limits
 ROUTES = ("/v1/chat/completions", "/v1/messages")
 DECLINE_REASONS = ("history_rewritten", "boundary_too_short")
 BUILD = Build(version="1.2.3", python="3.11.9", mlx="0.32.4", mlx_lm="0.32.2")
+CONFIG_DIGEST = "0badc0de"
 MODEL = Model(name="demo", family="llama", cache_kinds="KVCache")
 
 
@@ -34,6 +45,8 @@ class Gauges:
 
     now_running: int = 0
     now_waiting: int = 0
+    limit_running: int = 0
+    limit_waiting: int = 0
     last_step: float = 0.0
     memory: Mapping[str, int] = field(
         default_factory=lambda: {"active": 0, "cache": 0, "peak": 0, "limit": 0, "footprint": 0}
@@ -44,6 +57,12 @@ class Gauges:
 
     def waiting(self) -> int:
         return self.now_waiting
+
+    def max_running(self) -> int:
+        return self.limit_running
+
+    def max_waiting(self) -> int:
+        return self.limit_waiting
 
     def last_step_unix_seconds(self) -> float:
         return self.last_step
@@ -74,21 +93,33 @@ class MetricsRoom:
         self.gauges = gauges or Gauges()
         self.tally = Tally()
         self.gaps = TokenGaps()
-        self.instruments = declare(self.registry, build=BUILD, routes=ROUTES, decline_reasons=DECLINE_REASONS)
+        self.step_tokens = StepTokens()
+        self.capacity = Capacity(self.clock)
+        self.instruments = declare(
+            self.registry,
+            build=BUILD,
+            config_digest=CONFIG_DIGEST,
+            routes=ROUTES,
+            decline_reasons=DECLINE_REASONS,
+        )
         self.instruments.set_model(MODEL)
         self.counting = Counting(self.instruments)
-        self.bus = Bus([(Sink.TALLY, self.tally), (Sink.METRICS, self.counting)])
+        self.bus = Bus([(Sink.TALLY, self.tally), (Sink.METRICS, self.counting), ("capacity", self.capacity)])
         self.store: SnapshotStore[Block] = SnapshotStore(
             store_limits or limits(), clock=self.clock, emit=self.bus.publish
         )
         self.dropped_spans = 0
         self.registry.register(self.gaps)
+        self.registry.register(self.step_tokens)
         self.registry.register(
             ScrapedSeries(
                 (
                     store_reading(self.tally.read),
                     limits_reading(lambda: self.store.limits),
+                    sizing_reading(self.capacity.recommendation),
+                    age_reading(self.tally.read, self.clock),
                     *level_readings(self.gauges),
+                    starts_reading(lambda: 0, lambda: False),
                 ),
                 drops=(self.bus.failures, lambda: {Sink.TRACES: self.dropped_spans}),
             )

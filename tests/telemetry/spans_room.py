@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
@@ -38,8 +39,7 @@ class SpansRoom:
         self.slept_nanoseconds = 0
         self.hashed_sessions = 0
         self.provider = build_tracer_provider(
-            service_name="samovar",
-            version="1.2.3",
+            resource=Resource.get_empty(),
             sample_ratio=sample_ratio,
             processor=SimpleSpanProcessor(self.exporter),
         )

@@ -16,6 +16,7 @@ from app.events import (
     RequestEnded,
 )
 from app.snapshots.entry import pack
+from app.telemetry.catalogue import DEPARTURES, Departure
 from tests.support.jobs import make_job
 from tests.support.serving_room import ServingRoom
 from tests.support.snapshots import BUCKET, Block, limits
@@ -40,7 +41,7 @@ def test_a_generation_is_told_in_its_stages(room):
     room.hear(generation())
     assert [room.value(f"samovar_request_{stage}_seconds_sum") for stage in STAGES] == [1, 2, 4]
     assert room.value("samovar_time_to_first_token_seconds_sum", cache="hit") == 3
-    assert room.value("samovar_generated_tokens_total") == 9
+    assert room.value("samovar_generated_tokens_total") == 0, "its tokens were counted as they came"
 
 
 def test_prompt_tokens_are_split_by_where_they_came_from(room):
@@ -121,6 +122,33 @@ def test_idle_time_is_told_for_hits_and_for_removals_alike(room):
     assert room.total("samovar_snapshot_idle_before_removal_seconds_count") == 1
 
 
+def test_a_removal_tells_how_often_its_snapshot_was_used(room):
+    """Under why it left: what was never asked for again is in the first bucket."""
+    room.put(1, 2)
+    room.look_up(1, 2, 3)
+    room.look_up(1, 2, 4)
+    room.put(1, 2, 3)
+    room.put(7, session="other")
+    room.store.shed(1)
+    room.store.clear()
+    counts = {
+        cause: (
+            room.value("samovar_snapshot_entry_hits_count", cause=cause),
+            room.value("samovar_snapshot_entry_hits_sum", cause=cause),
+        )
+        for cause in ("superseded", "evicted", "expired", "cleared")
+    }
+    assert counts == {"superseded": (1, 2), "evicted": (1, 0), "expired": (0, 0), "cleared": (1, 0)}
+    assert room.value("samovar_snapshot_entry_hits_bucket", cause="superseded", le="1.0") == 0
+    assert room.value("samovar_snapshot_entry_hits_bucket", cause="superseded", le="2.0") == 1
+
+
+def test_every_reason_to_leave_has_its_cause():
+    """No removal is left out of the histogram."""
+    assert set(DEPARTURES) == set(Removal)
+    assert set(DEPARTURES.values()) == set(Departure)
+
+
 def test_a_divergence_tells_how_far_it_was_shared(room):
     """Only diverged misses are in the histogram, with the length of the common prefix."""
     room.look_up(9)
@@ -156,7 +184,10 @@ def test_a_conversation_on_the_real_scheduler_adds_up(room):
     assert room.value("samovar_prompt_tokens_total", source="cached") == 4
     assert room.value("samovar_snapshot_reused_tokens_total") == 4
     assert room.value("samovar_prompt_tokens_total", source="computed") == 5 + 3
+    for prefilled, generated in serving.tokens:
+        room.step_tokens.record(prefilled, generated)
     assert room.value("samovar_generated_tokens_total") == 5
+    assert room.value("samovar_prefill_tokens_total") == 5 + 3
     captures = room.value("samovar_snapshot_capture_seconds_count")
     assert captures == room.total("samovar_snapshot_inserts_total") > 0
     assert room.value("samovar_snapshot_restore_seconds_count") == 1

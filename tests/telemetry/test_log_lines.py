@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import pytest
 import structlog
 
 from app.bus import Bus
@@ -10,8 +9,6 @@ from app.events import (
     CaptureDeclined,
     EngineRebuilt,
     Event,
-    FinishReason,
-    Miss,
     Origin,
     Outcome,
     PayloadRestored,
@@ -24,7 +21,6 @@ from app.telemetry.logs import Level
 from tests.support.jobs import make_job
 from tests.support.serving_room import ServingRoom
 from tests.support.snapshots import Heard, limits
-from tests.telemetry.generations import generation
 from tests.telemetry.log_capture import Written, logging_into
 from tests.telemetry.spans_room import HASH_SESSION
 
@@ -41,57 +37,6 @@ def lines_of(*events: Event, level: Level = "debug") -> list[dict[str, Any]]:
             bus.publish(event)
     assert not any(bus.failures().values())
     return [{key: value for key, value in line.items() if key not in FRAME} for line in written.lines]
-
-
-def test_each_generation_is_one_access_line():
-    """Its stages in seconds, its tokens, its end and its trace, and no text of it."""
-    assert lines_of(generation(cause=CAUSE), level="info") == [
-        {
-            "event": "generation",
-            "level": "info",
-            "job_id": "job",
-            "finish_reason": "length",
-            "queue_seconds": 1.0,
-            "prefill_seconds": 2.0,
-            "decode_seconds": 4.0,
-            "prompt_tokens": 100,
-            "cached_tokens": 60,
-            "generated_tokens": 9,
-            "miss": None,
-            "error": None,
-            **TRACE,
-        }
-    ]
-
-
-def test_a_generation_that_never_ran_says_what_it_waited_for():
-    """A stage that did not begin is null, and the reason of a miss or failure is there."""
-    (line,) = lines_of(
-        generation(
-            reason=FinishReason.ERROR,
-            started=None,
-            first_token=None,
-            miss=Miss.DIVERGED,
-            error="engine stopped",
-        )
-    )
-    assert (line["queue_seconds"], line["prefill_seconds"], line["decode_seconds"]) == (7.0, None, None)
-    assert (line["miss"], line["error"]) == ("diverged", "engine stopped")
-    assert "trace_id" not in line
-
-
-@pytest.mark.parametrize("outcome", Outcome)
-def test_a_request_is_news_only_where_the_server_failed(outcome):
-    """Failed requests are warnings; the others are told at debug, as their generation line is enough."""
-    (line,) = lines_of(RequestEnded("/v1/messages", outcome, 200, 1.5))
-    assert line == {
-        "event": "request",
-        "level": "warning" if outcome is Outcome.FAILED else "debug",
-        "route": "/v1/messages",
-        "outcome": outcome.value,
-        "status": 200,
-        "seconds": 1.5,
-    }
 
 
 def test_a_rebuild_is_an_error():
@@ -194,8 +139,12 @@ def test_a_conversation_on_the_real_scheduler_leaves_an_access_line_a_turn():
     serving = ServingRoom()
     serving.run(make_job([1, 2, 3, 4, 5], boundary=4, id="one", session="secret-key"))
     serving.run(make_job([1, 2, 3, 4, 9, 9], boundary=5, id="two", session="secret-key"))
-    lines = lines_of(*serving.events, level="info")
-    assert [(line["job_id"], line["cached_tokens"], line["miss"]) for line in lines] == [
-        ("one", 0, "empty"),
-        ("two", 4, None),
+    answered = [
+        RequestEnded("/v1/messages", Outcome.COMPLETED, 200, 1.5, job_ids=(id,)) for id in ("one", "two")
     ]
+    lines = lines_of(*serving.events, *answered, level="info")
+    assert [(line["job_id"], line["cached_tokens"], line["cache"], line.get("miss")) for line in lines] == [
+        ("one", 0, "miss", "empty"),
+        ("two", 4, "hit", None),
+    ]
+    assert {line["session.hash"] for line in lines} == {HASH_SESSION("secret-key")}

@@ -14,6 +14,7 @@ from app.telemetry.series import Kind, Series
 from tests.telemetry.generations import BEGAN, generation
 from tests.telemetry.metrics_room import (
     BUILD,
+    CONFIG_DIGEST,
     DECLINE_REASONS,
     MODEL,
     ROUTES,
@@ -34,6 +35,7 @@ TOLD_AT_START = {
     ("samovar_build_info", "python"): (BUILD.python,),
     ("samovar_build_info", "mlx"): (BUILD.mlx,),
     ("samovar_build_info", "mlx_lm"): (BUILD.mlx_lm,),
+    ("samovar_config_info", "digest"): (CONFIG_DIGEST,),
     ("samovar_model_info", "model"): (MODEL.name,),
     ("samovar_model_info", "family"): (MODEL.family,),
     ("samovar_model_info", "cache_kinds"): (MODEL.cache_kinds,),
@@ -41,6 +43,7 @@ TOLD_AT_START = {
 
 NOT_ZERO = {
     "samovar_build_info",
+    "samovar_config_info",
     "samovar_model_info",
     "samovar_snapshot_capacity_bytes",
     "samovar_snapshot_max_entries",
@@ -175,6 +178,6 @@ def test_a_new_model_takes_the_place_of_the_old(room):
 def test_one_registry_takes_one_set_of_series():
     """A second declaration against the same registry is an error, not two values under one name."""
     registry = CollectorRegistry()
-    declare(registry, build=BUILD, routes=ROUTES, decline_reasons=())
+    declare(registry, build=BUILD, config_digest=CONFIG_DIGEST, routes=ROUTES, decline_reasons=())
     with pytest.raises(ValueError, match="Duplicated"):
-        declare(registry, build=BUILD, routes=ROUTES, decline_reasons=())
+        declare(registry, build=BUILD, config_digest=CONFIG_DIGEST, routes=ROUTES, decline_reasons=())

@@ -64,7 +64,7 @@ def test_copying_that_failed_is_told_as_that(room):
 def test_a_generation_is_three_spans_end_to_end(room):
     """Queue, prefill and decode are siblings under the request, each beginning where the one before ends."""
     request = room.request()
-    room.hear(generation(cause=request))
+    room.hear(generation(cause=request, stored_tokens=30))
     spans = room.take()
     assert names(spans) == ["queue", "prefill", "decode"]
     assert all(is_child(span, request) for span in spans)
@@ -75,7 +75,11 @@ def test_a_generation_is_three_spans_end_to_end(room):
         "samovar.prefill.tokens": 40,
         "samovar.prefill.cached_tokens": 60,
     }
-    assert dict(decode.attributes or {}) == {"samovar.decode.tokens": 9, "samovar.finish_reason": "length"}
+    assert dict(decode.attributes or {}) == {
+        "samovar.decode.tokens": 9,
+        "samovar.finish_reason": "length",
+        "gen_ai.usage.cache_creation.input_tokens": 30,
+    }
 
 
 def test_a_generation_ends_in_the_stage_it_reached(room):

@@ -10,6 +10,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from app.events import Miss, Rejection, Removal
+from app.snapshots.sizing import Part, StateSize, for_conversations
 from app.telemetry.catalogue import LAST_STEP, Sink
 from app.telemetry.scrape import ScrapedSeries, level_readings, limits_reading
 from tests.support.snapshots import limits
@@ -56,6 +57,47 @@ def test_the_limits_are_stated_beside_what_they_limit():
     assert MetricsRoom(limits(ttl_seconds=None)).value("samovar_snapshot_ttl_seconds") == math.inf
 
 
+def test_a_lookup_that_more_memory_would_have_served_counts_for_each_larger_store():
+    """What 1.5 times the capacity would hold counts there and beyond; what only a larger one would, there."""
+    room = MetricsRoom(limits(capacity_bytes=100))
+    for session in "abcd":
+        room.put(1, 2, session=session, nbytes=60)
+    for session in "dcba":
+        room.look_up(1, 2, 3, session=session)
+    hits = {
+        capacity: room.value("samovar_snapshot_ghost_hits_total", capacity=capacity)
+        for capacity in ("1.5x", "2x", "4x")
+    }
+    assert hits == {"1.5x": 1, "2x": 2, "4x": 3}
+
+
+def test_how_far_back_the_store_reaches_is_an_age():
+    """The time since the least recently used snapshot was used, and 0 in an empty store."""
+    room = MetricsRoom()
+    assert room.value("samovar_snapshot_oldest_age_seconds") == 0
+    room.put(1, 2, session="a")
+    room.clock.advance(30)
+    room.put(1, 2, session="b")
+    room.clock.advance(12)
+    assert room.value("samovar_snapshot_oldest_age_seconds") == 42
+    room.look_up(1, 2, 3, session="a")
+    assert room.value("samovar_snapshot_oldest_age_seconds") == 12
+
+
+def test_the_right_capacity_stands_beside_the_real_one():
+    """What memory has, what is recommended and for how many conversations; 0 until the model is loaded."""
+    room = MetricsRoom(limits(capacity_bytes=100))
+    names = ("available_bytes", "recommended_bytes", "wanted_sessions")
+    assert [room.value(f"samovar_snapshot_{name}") for name in names] == [0, 0, 0]
+    start = for_conversations(StateSize((Part(10, 1),)), sessions=3, tokens=6, available_bytes=500)
+    room.capacity.open(room.store, start=start, automatic=False)
+    assert [room.value(f"samovar_snapshot_{name}") for name in names] == [500, 60, 3]
+    for session in "abcdef":
+        room.put(1, 2, session=session, nbytes=60)
+    assert [room.value(f"samovar_snapshot_{name}") for name in names] == [500, 450, 6]
+    assert room.value("samovar_snapshot_capacity_bytes") == 100
+
+
 def test_while_the_model_is_loaded_limits_are_zero():
     """Before there is a store its limits are there already, and say nothing."""
     registry = CollectorRegistry()
@@ -70,9 +112,12 @@ def test_levels_are_read_at_each_scrape():
     room = MetricsRoom(gauges=gauges)
     room.scrape()
     gauges.now_running, gauges.now_waiting, gauges.last_step = 3, 5, 1234.5
+    gauges.limit_running, gauges.limit_waiting = 4, 64
     gauges.memory = {"active": 7, "peak": 9, "nonsense": 1}
     assert room.value("samovar_requests_running") == 3
     assert room.value("samovar_requests_waiting") == 5
+    assert room.value("samovar_requests_max_running") == 4
+    assert room.value("samovar_requests_max_waiting") == 64
     assert room.value("samovar_engine_last_step_timestamp_seconds") == 1234.5
     assert room.value("samovar_device_memory_bytes", kind="active") == 7
     memory = {labels for name, labels in room.scrape() if name == "samovar_device_memory_bytes"}

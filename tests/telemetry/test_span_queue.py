@@ -5,20 +5,21 @@ import threading
 from collections.abc import Sequence
 
 import pytest
+from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from app.telemetry.span_queue import SpanQueue
 from app.telemetry.tracing import build_tracer_provider, otlp_exporter
-from tests.telemetry.collectors import nobody
+from tests.telemetry.collectors import HungCollector, nobody
 
 NEVER_SECONDS = 3600.0
 
 
 def end_spans(queue: SpanQueue, count: int, *, sample_ratio: float = 1.0) -> None:
     """End spans of a provider that sends to `queue`."""
-    traced = build_tracer_provider(service_name="s", version="1", sample_ratio=sample_ratio, processor=queue)
+    traced = build_tracer_provider(resource=Resource.get_empty(), sample_ratio=sample_ratio, processor=queue)
     for n in range(count):
         traced.get_tracer("test").start_span(f"span {n}").end()
 
@@ -86,6 +87,24 @@ def test_a_collector_that_is_down_costs_spans_only(protocol, caplog):
         queue.shutdown()
     assert queue.dropped() == {"traces": 700}
     assert any("700 spans were lost" in record.getMessage() for record in caplog.records)
+
+
+@pytest.mark.parametrize("protocol", ["http/protobuf", "grpc"])
+def test_a_collector_that_hangs_costs_a_bounded_memory(protocol):
+    """While an export gets no answer, no more than the bound waits; every other span is counted as lost."""
+    with HungCollector() as hung:
+        queue = SpanQueue(
+            otlp_exporter(hung.endpoint, protocol), max_spans=64, export_interval_seconds=0, flush_seconds=0.2
+        )
+        end_spans(queue, 64)
+        assert hung.reached.wait(60)
+        end_spans(queue, 5000)
+        lost = queue.dropped()["traces"]
+        # What is with the exporter has left the queue, so that another 64 fit.
+        assert 5000 - 64 <= lost <= 5064
+        assert queue._ledger.waiting <= 64
+        queue.shutdown()
+    assert queue.dropped() == {"traces": 5064}
 
 
 def test_what_waits_is_sent_at_the_stop():

@@ -2,6 +2,7 @@
 
 import pytest
 from opentelemetry.context import Context
+from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import get_tracer_provider
@@ -16,6 +17,7 @@ TRACE = "0af7651916cd43dd8448eb211c80319c"
 PARENT = "b7ad6b7169203331"
 SAMPLED = {"traceparent": f"00-{TRACE}-{PARENT}-01"}
 UNSAMPLED = {"traceparent": f"00-{TRACE}-{PARENT}-00"}
+RESOURCE = Resource({"service.name": "my server", "service.version": "1.2.3"})
 
 
 def incoming(headers: dict[str, str]) -> Context:
@@ -25,8 +27,7 @@ def incoming(headers: dict[str, str]) -> Context:
 
 def provider(sample_ratio: float, exporter: InMemorySpanExporter | None):
     return build_tracer_provider(
-        service_name="my server",
-        version="1.2.3",
+        resource=RESOURCE,
         sample_ratio=sample_ratio,
         processor=None if exporter is None else SimpleSpanProcessor(exporter),
     )
@@ -39,9 +40,7 @@ def test_a_collector_gets_the_spans(protocol, collector):
     """Spans arrive at a real receiver of each protocol, under the service's name and version."""
     with collector() as received:
         queue = SpanQueue(otlp_exporter(received.endpoint, protocol))
-        traced = build_tracer_provider(
-            service_name="my server", version="1.2.3", sample_ratio=1.0, processor=queue
-        )
+        traced = build_tracer_provider(resource=RESOURCE, sample_ratio=1.0, processor=queue)
         for name in ("one", "two"):
             traced.get_tracer("test").start_span(name).end()
         traced.shutdown()
@@ -58,7 +57,7 @@ def test_an_address_without_a_path_gets_the_standard_one(path, expected):
     """A collector's base address is enough; a path that somebody wrote is kept."""
     with http_collector() as received:
         queue = SpanQueue(otlp_exporter(received.endpoint + path, "http/protobuf"))
-        traced = build_tracer_provider(service_name="s", version="1", sample_ratio=1.0, processor=queue)
+        traced = build_tracer_provider(resource=RESOURCE, sample_ratio=1.0, processor=queue)
         traced.get_tracer("test").start_span("one").end()
         traced.shutdown()
     assert received.paths == [expected]

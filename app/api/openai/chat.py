@@ -16,6 +16,7 @@ from litestar.types import ASGIApp, Receive, Scope, Send
 from opentelemetry.trace import Span
 
 from app.api import sse
+from app.api.captured_content import note_prompt, note_text
 from app.api.connection import ClientGoneError, EventWriter, disconnected, unless
 from app.api.errors import ErrorBody, error_body, failure, unavailable
 from app.api.exchange import Exchange, exchange_of
@@ -29,7 +30,6 @@ from app.api.reply import Reply
 from app.api.services import Services
 from app.api.tracing import chat_span, note_job, note_reply, trace_ref
 from app.api.warmup import Turn, warm_up
-from app.chat import with_reply
 from app.errors import RequestError
 from app.events import Outcome
 from app.scheduler.job import Job, JobId
@@ -103,18 +103,30 @@ class ChatAnswer:
         """
         exchange = exchange_of(scope)
         with (
-            chat_span(self._services.tracer, self._model.name) as span,
+            chat_span(
+                self._services.tracer,
+                asked=self._chat.model or self._model.name,
+                served=self._model.name,
+                stream=bool(self._chat.stream),
+            ) as span,
             # Closed as soon as the job is submitted; until then the engine may wait for it.
             contextlib.ExitStack() as announced,
         ):
             announced.enter_context(self._services.engine.expecting())
             prepared = await self._prepare(span)
+
+            def submitted() -> None:
+                announced.close()
+                exchange.job_ids.append(prepared.turn.job.id)
+
             try:
-                await self._generate(prepared, exchange, receive, send, on_submitted=announced.close)
+                await self._generate(prepared, exchange, receive, send, on_submitted=submitted)
             except ClientGoneError:
                 exchange.outcome = Outcome.CANCELLED
             finally:
                 note_reply(span, prepared.turn.reply)
+                if self._services.capture_content:
+                    note_text(span, prepared.turn.reply)
             warm_up(prepared.turn, self._model, self._services, self._prompt_thread)
 
     async def _prepare(self, span: Span) -> Prepared:
@@ -122,7 +134,9 @@ class ChatAnswer:
         submitted = services.clock()
         prompt = translate.chat_prompt(chat)
         stop = translate.stop_strings(chat)
-        sampling = translate.sampling(chat, vocabulary_size=model.vocabulary_size)
+        sampling = translate.sampling(
+            chat, vocabulary_size=model.vocabulary_size, call_token=model.call_token
+        )
         scope = (TENANT, self._session)
 
         def prepare() -> tuple[ChatPrompt, PreparedPrompt]:
@@ -149,10 +163,13 @@ class ChatAnswer:
             submitted=submitted,
         )
         note_job(span, job)
+        if services.capture_content:
+            note_prompt(span, whole)
         writer = CompletionWriter(
             job.id, int(services.unix_seconds()), model.name, len(job.tokens), model.token_text
         )
-        reply = Reply(model.text_stream(tokenised, stop=stop))
+        text = model.text_stream(tokenised, stop=stop, tools=translate.tool_use(chat, prompt))
+        reply = Reply(text, id=job.id)
         return Prepared(Turn(scope, whole, tokenised, job, reply), writer)
 
     async def _generate(
@@ -184,11 +201,10 @@ class ChatAnswer:
     async def _whole(
         self, generation: Generation, prepared: Prepared, exchange: Exchange, send: Send
     ) -> None:
-        pieces = await generation.complete()
-        reply = generation.reply
+        reply = await generation.complete()
         _raise_failure(reply, exchange)
         self._remember(prepared.turn)
-        body = msgspec.json.encode(prepared.writer.whole(pieces, reply))
+        body = msgspec.json.encode(prepared.writer.whole(reply))
         headers = {
             "content-type": "application/json",
             "content-length": str(len(body)),
@@ -209,14 +225,14 @@ class ChatAnswer:
         limits, clock, reply = self._services.limits, self._services.clock, generation.reply
         writer = prepared.writer
         # The response waits for the first sign of the engine, so that a refusal can still have its status.
-        pieces = await generation.advance(limits.keepalive_seconds)
+        parts = await generation.advance(limits.keepalive_seconds)
         _raise_failure(reply, exchange)
         events = EventWriter(send, write_seconds=limits.write_seconds)
         await events.start(cache_header(reply))
         await events.write(sse.event(writer.opening()))
         written = clock()
         while True:
-            due = b"".join(map(sse.event, writer.text(pieces, reply)))
+            due = b"".join(map(sse.event, writer.parts(parts, reply)))
             if reply.ended:
                 self._remember(prepared.turn)
                 await events.end(due + self._last_events(writer, reply, exchange))
@@ -226,13 +242,14 @@ class ChatAnswer:
             if due:
                 await events.write(due)
                 written = clock()
-            pieces = await generation.advance(max(written + limits.keepalive_seconds - clock(), 0))
+            parts = await generation.advance(max(written + limits.keepalive_seconds - clock(), 0))
 
     def _remember(self, turn: Turn) -> None:
         """Keep the reply's reasoning; asked for before the last byte, it is done before the next turn."""
         if turn.reply.reasoning and turn.reply.finish is not None:
-            told = with_reply(turn.chat, turn.reply.content)
-            self._prompt_thread.submit(self._services.reasoning.keep, turn.scope, told, turn.reply.reasoning)
+            self._prompt_thread.submit(
+                self._services.reasoning.keep, turn.scope, turn.told, turn.reply.reasoning
+            )
 
     def _last_events(self, writer: CompletionWriter, reply: Reply, exchange: Exchange) -> bytes:
         if reply.failure is not None:

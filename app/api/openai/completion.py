@@ -6,7 +6,7 @@ from typing import Literal
 
 from msgspec import UNSET, Struct, UnsetType
 
-from app.api.ports import Piece, PieceKind
+from app.api.ports import Piece, PieceKind, ReplyPart, ToolCall
 from app.api.reply import Reply
 from app.scheduler.job import TokenLogprob
 
@@ -34,12 +34,31 @@ class Logprobs(Struct, frozen=True):
     content: list[TokenLogprobs]
 
 
+class Function(Struct, frozen=True):
+    """What is called; `arguments` are a JSON object as text."""
+
+    name: str
+    arguments: str
+
+
+class MessageToolCall(Struct, frozen=True, kw_only=True):
+    """A call that the client is to make. Its result comes back under `id`."""
+
+    id: str
+    type: Literal["function"] = "function"
+    function: Function
+
+
 class ReplyMessage(Struct, frozen=True, kw_only=True):
-    """What the model said. `reasoning_content` is there where the model thought first."""
+    """What the model said. `reasoning_content` is there where the model thought first.
+
+    `content` is null where it called tools and said nothing.
+    """
 
     role: Literal["assistant"] = "assistant"
-    content: str
+    content: str | None
     reasoning_content: str | UnsetType = UNSET
+    tool_calls: list[MessageToolCall] | UnsetType = UNSET
 
 
 class Choice(Struct, frozen=True, kw_only=True):
@@ -77,12 +96,22 @@ class ChatCompletion(Struct, frozen=True, kw_only=True):
     usage: Usage
 
 
+class DeltaToolCall(Struct, frozen=True, kw_only=True):
+    """A call of a stream, whole: it is known once it has been read to its end."""
+
+    index: int
+    id: str
+    type: Literal["function"] = "function"
+    function: Function
+
+
 class Delta(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a chunk adds to the message."""
 
     role: Literal["assistant"] | None = None
     content: str | None = None
     reasoning_content: str | None = None
+    tool_calls: list[DeltaToolCall] | None = None
 
 
 class ChunkChoice(Struct, frozen=True, kw_only=True):
@@ -127,20 +156,20 @@ class CompletionWriter:
         """The first chunk: the role, and no text yet."""
         return self._chunk(ChunkChoice(delta=Delta(role="assistant", content="")))
 
-    def text(self, pieces: Sequence[Piece], reply: Reply) -> Sequence[ChatCompletionChunk]:
-        """A chunk for each piece; the last takes along the log-probabilities that are due."""
-        last = len(pieces) - 1
+    def parts(self, parts: Sequence[ReplyPart], reply: Reply) -> Sequence[ChatCompletionChunk]:
+        """A chunk for each part; the last takes along the log-probabilities that are due."""
+        last = len(parts) - 1
         return [
             self._chunk(
-                ChunkChoice(delta=_delta(piece), logprobs=self._logprobs(reply) if index == last else None)
+                ChunkChoice(delta=_delta(part), logprobs=self._logprobs(reply) if index == last else None)
             )
-            for index, piece in enumerate(pieces)
+            for index, part in enumerate(parts)
         ]
 
     def closing(self, reply: Reply) -> ChatCompletionChunk:
         """The chunk that says why a reply has ended."""
         return self._chunk(
-            ChunkChoice(delta=Delta(), logprobs=self._logprobs(reply), finish_reason=reply.finish)
+            ChunkChoice(delta=Delta(), logprobs=self._logprobs(reply), finish_reason=reply.finish_reason)
         )
 
     def usage_chunk(self, reply: Reply) -> ChatCompletionChunk:
@@ -149,15 +178,19 @@ class CompletionWriter:
             id=self.id, created=self.created, model=self.model, choices=[], usage=self._usage(reply)
         )
 
-    def whole(self, pieces: Sequence[Piece], reply: Reply) -> ChatCompletion:
+    def whole(self, reply: Reply) -> ChatCompletion:
         """A reply that has finished, in one."""
-        reasoning = "".join(piece.text for piece in pieces if piece.kind is PieceKind.REASONING)
+        calls = [
+            MessageToolCall(id=call.id, function=Function(call.name, call.arguments))
+            for call in reply.tool_calls
+        ]
         message = ReplyMessage(
-            content="".join(piece.text for piece in pieces if piece.kind is not PieceKind.REASONING),
-            reasoning_content=reasoning or UNSET,
+            content=reply.content or (None if calls else ""),
+            reasoning_content=reply.reasoning or UNSET,
+            tool_calls=calls or UNSET,
         )
-        assert reply.finish is not None
-        choice = Choice(message=message, logprobs=self._logprobs(reply), finish_reason=reply.finish)
+        assert reply.finish_reason is not None
+        choice = Choice(message=message, logprobs=self._logprobs(reply), finish_reason=reply.finish_reason)
         return ChatCompletion(
             id=self.id,
             created=self.created,
@@ -191,8 +224,12 @@ class CompletionWriter:
         return TopLogprob(text.decode(errors="replace"), logprob, list(text))
 
 
-def _delta(piece: Piece) -> Delta:
-    """A piece as a delta. A tool call's text is content as long as nothing parses it: it is never lost."""
-    if piece.kind is PieceKind.REASONING:
-        return Delta(reasoning_content=piece.text)
-    return Delta(content=piece.text)
+def _delta(part: ReplyPart) -> Delta:
+    match part:
+        case ToolCall():
+            function = Function(part.name, part.arguments)
+            return Delta(tool_calls=[DeltaToolCall(index=part.index, id=part.id, function=function)])
+        case Piece(kind=PieceKind.REASONING):
+            return Delta(reasoning_content=part.text)
+        case Piece():
+            return Delta(content=part.text)

@@ -12,13 +12,28 @@ class ContentPart(Struct, kw_only=True):
     text: str | None = None
 
 
+class CalledFunction(Struct, kw_only=True):
+    """What was called. `arguments` are a JSON object as text; the object itself is taken as well."""
+
+    name: str
+    arguments: str | dict[str, Any] = ""
+
+
+class EchoedToolCall(Struct, kw_only=True):
+    """A tool call as the assistant made it, sent back."""
+
+    id: str | None = None
+    type: Literal["function"] = "function"
+    function: CalledFunction
+
+
 class Message(Struct, kw_only=True):
     """One message of the conversation."""
 
     role: Literal["system", "developer", "user", "assistant", "tool"]
     content: str | list[ContentPart] | None = None
     name: str | None = None
-    tool_calls: list[dict[str, Any]] | None = None
+    tool_calls: list[EchoedToolCall] | None = None
     """What the assistant called, as it was answered."""
     tool_call_id: str | None = None
     """Which call a `tool` message answers."""
@@ -117,9 +132,13 @@ class ChatRequest(Struct, kw_only=True):
     tools: Annotated[list[Tool], Meta(description="Functions the model may call.")] | None = None
     tool_choice: (
         Annotated[
-            str | dict[str, Any], Meta(description="'auto', or 'none' to keep the tools from the model.")
+            str | dict[str, Any],
+            Meta(description="'auto', or 'none' for a reply without calls; no call can be enforced."),
         ]
         | None
+    ) = None
+    parallel_tool_calls: (
+        Annotated[bool, Meta(description="False: the reply ends with its first call.")] | None
     ) = None
     response_format: ResponseFormat | None = None
     user: Annotated[str, Meta(description="Names the conversation, where nothing better does.")] | None = None

@@ -5,8 +5,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from app.api.openai.schema import ChatRequest, ContentPart, Message
-from app.api.ports import ChatPrompt
+from app.api.openai.schema import ChatRequest, ContentPart, EchoedToolCall, Message
+from app.api.ports import ChatPrompt, ToolUse
 from app.errors import RequestError
 from app.scheduler.job import Sampling
 from app.snapshots.entry import ANONYMOUS_SESSION
@@ -19,6 +19,9 @@ SESSION_HEADERS = ("x-session-id", "session-id", "x-claude-code-session-id")
 """Where clients that cannot set `prompt_cache_key` name their conversation, best first."""
 
 _TOKEN_ID_DIGITS = 10
+
+_NEVER = -100.0
+"""The bias of a token that must not come; the lowest that a client can ask for as well."""
 
 _OURS_IN_TEMPLATES = frozenset(
     {
@@ -50,16 +53,24 @@ def chat_prompt(request: ChatRequest) -> ChatPrompt:
             f"chat_template_kwargs: {', '.join(ours)} cannot be set by a request.",
             param="chat_template_kwargs",
         )
-    tools = None if request.tool_choice == "none" else request.tools
     return ChatPrompt(
         messages=tuple(_message(message, index) for index, message in enumerate(request.messages)),
-        tools=tuple(msgspec.to_builtins(tool) for tool in tools) if tools else None,
+        # Those that may not be called as well: without them the prompt would begin otherwise, and no state
+        # of the conversation could be used.
+        tools=tuple(msgspec.to_builtins(tool) for tool in request.tools) if request.tools else None,
         template_kwargs=template_kwargs,
     )
 
 
-def sampling(request: ChatRequest, *, vocabulary_size: int) -> Sampling:
-    """How tokens are chosen.
+def tool_use(request: ChatRequest, prompt: ChatPrompt) -> ToolUse | None:
+    """What the reply may call; None for nothing."""
+    if not prompt.tools or request.tool_choice == "none":
+        return None
+    return ToolUse(tools=prompt.tools, parallel=request.parallel_tool_calls is not False)
+
+
+def sampling(request: ChatRequest, *, vocabulary_size: int, call_token: int | None = None) -> Sampling:
+    """How tokens are chosen; not `call_token`, if there are tools and none may be called.
 
     Raises:
         RequestError: a bias for something that is not a token, or `top_logprobs` without `logprobs`.
@@ -75,7 +86,10 @@ def sampling(request: ChatRequest, *, vocabulary_size: int) -> Sampling:
         presence_penalty=_or(request.presence_penalty, 0.0),
         frequency_penalty=_or(request.frequency_penalty, 0.0),
         repetition_penalty=_or(request.repetition_penalty, 1.0),
-        logit_bias=_logit_bias(request.logit_bias or {}, vocabulary_size),
+        logit_bias=_without(
+            _logit_bias(request.logit_bias or {}, vocabulary_size),
+            call_token if request.tools and request.tool_choice == "none" else None,
+        ),
         top_logprobs=_or(request.top_logprobs, 0) if request.logprobs else None,
     )
 
@@ -139,7 +153,10 @@ def _refuse_unserved(request: ChatRequest) -> None:
     if request.n not in (None, 1):
         raise RequestError("n: only 1 is served; send the request again for another reply.", param="n")
     if request.tool_choice not in (None, "none", "auto"):
-        raise RequestError("tool_choice: only 'none' and 'auto' are served.", param="tool_choice")
+        raise RequestError(
+            "tool_choice: only 'none' and 'auto' are served; the model cannot be made to call a tool.",
+            param="tool_choice",
+        )
     if request.response_format is not None and request.response_format.type != "text":
         raise RequestError(
             f"response_format.type: '{request.response_format.type}' is not served, only 'text'.",
@@ -154,10 +171,18 @@ def _message(message: Message, index: int) -> dict[str, Any]:
     plain["content"] = (
         _text(message.content, index) if isinstance(message.content, list) else message.content or ""
     )
-    for field in ("name", "tool_calls", "tool_call_id", "reasoning_content"):
+    if message.tool_calls:
+        plain["tool_calls"] = [_tool_call(call) for call in message.tool_calls]
+    for field in ("name", "tool_call_id", "reasoning_content"):
         if value := getattr(message, field):
             plain[field] = value
     return plain
+
+
+def _tool_call(call: EchoedToolCall) -> dict[str, Any]:
+    """In one order, whatever the client's: templates may print a call as it comes."""
+    function = {"name": call.function.name, "arguments": call.function.arguments}
+    return {**({"id": call.id} if call.id else {}), "type": call.type, "function": function}
 
 
 def _text(parts: Sequence[ContentPart], index: int) -> str:
@@ -183,6 +208,10 @@ def _logit_bias(biases: Mapping[str, float], vocabulary_size: int) -> tuple[tupl
                 param="logit_bias",
             )
     return tuple(sorted((int(key), bias) for key, bias in biases.items()))
+
+
+def _without(biases: tuple[tuple[int, float], ...], token: int | None) -> tuple[tuple[int, float], ...]:
+    return biases if token is None else tuple(sorted({**dict(biases), token: _NEVER}.items()))
 
 
 def _or(value: T | None, otherwise: T) -> T:

@@ -3,7 +3,7 @@
 import pytest
 
 from app.api.reasoning_echo import ENTRY_BYTES, LARGEST_SHARE, ReasoningEcho
-from app.chat import ChatPrompt, with_reply
+from app.chat import ChatPrompt, ToolCall, with_reply
 
 ANN = ("", "ann")
 THOUGHT = "They greet me."
@@ -137,3 +137,24 @@ def test_without_a_budget_nothing_is_kept() -> None:
 
     assert len(echo) == 0
     assert echo.restored(ANN, NEXT) is NEXT
+
+
+ASKED = chat(("user", "What time is it?"))
+CALLED = with_reply(ASKED, "", [ToolCall(0, "now", '{"town": "Bern", "hours": 24}', id="a1")])
+RESULT = {"role": "tool", "tool_call_id": "a1", "content": "noon"}
+
+
+def test_thinking_before_a_call_comes_back_with_the_call(echo: ReasoningEcho) -> None:
+    """In a tool loop too, though a client may write the arguments anew; to other calls nothing comes."""
+    echo.keep(ANN, CALLED, THOUGHT)
+    same, other = (
+        with_reply(ASKED, "", [ToolCall(0, name, '{"hours":24,"town":"Bern"}', id="a1")])
+        for name in ("now", "later")
+    )
+
+    def sent(told: ChatPrompt) -> ChatPrompt:
+        return ChatPrompt(messages=(*told.messages, RESULT), template_kwargs={})
+
+    assert reasoning_of(echo.restored(ANN, sent(CALLED))) == [None, THOUGHT, None]
+    assert reasoning_of(echo.restored(ANN, sent(same))) == [None, THOUGHT, None]
+    assert reasoning_of(echo.restored(ANN, sent(other))) == [None, None, None]

@@ -3,11 +3,11 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.api.ports import Piece, PieceKind
+from app.api.ports import Piece, PieceKind, ReplyPart, ToolCall, ToolUse
 from app.api.reply import Reply
 from app.events import FinishReason, Miss
 from app.scheduler.job import Delta, Failed, Generated, Prefilled, Started, TokenLogprob
-from tests.support.scripted_engine import ANSWER, END_OF_TURN, THINK, CharacterText
+from tests.support.scripted_engine import ANSWER, CALL, END_OF_TURN, THINK, CharacterText
 
 
 def tokens(text: str, *, finish: FinishReason | None = None) -> list[Delta]:
@@ -93,13 +93,66 @@ def test_text_does_not_depend_on_how_deltas_are_grouped(text: str, data: st.Data
     deltas = tokens(text + END_OF_TURN, finish=FinishReason.STOP)
     whole, grouped = Reply(CharacterText(("STOP",))), Reply(CharacterText(("STOP",)))
 
-    expected = "".join(piece.text for piece in whole.read(deltas))
-    said = ""
+    whole.read(deltas)
+    expected = whole.content
+    said: list[ReplyPart] = []
     while deltas:
         size = data.draw(st.integers(1, len(deltas)))
-        said += "".join(piece.text for piece in grouped.read(deltas[:size]))
+        said += grouped.read(deltas[:size])
         deltas = deltas[size:]
 
-    assert said == expected == text.partition("STOP")[0]
+    assert "".join(part.text for part in said if isinstance(part, Piece)) == grouped.content
+    assert grouped.content == expected == text.partition("STOP")[0]
     assert grouped.generated_tokens == whole.generated_tokens
     assert grouped.finish is FinishReason.STOP
+
+
+TOOLS = ToolUse(tools=({"type": "function", "function": {"name": "now"}},))
+
+
+def test_calls_are_told_with_ids_that_no_other_reply_has() -> None:
+    """An id of the model's own is kept; the others follow from the reply's id, and repeat nowhere."""
+    said = tokens(f"{CALL}now{CALL}later{END_OF_TURN}", finish=FinishReason.STOP)
+    ids = set()
+    for name in ("chatcmpl-1", "chatcmpl-2"):
+        reply = Reply(CharacterText((), tools=TOOLS), id=name)
+        calls = reply.read(said)
+        assert list(calls) == list(reply.tool_calls)
+        assert [call.name for call in reply.tool_calls] == ["now", "later"]
+        ids |= {call.id for call in reply.tool_calls}
+
+    assert len(ids) == 4
+    own = Reply(OwnId(()), id="chatcmpl-3")
+    own.read(tokens("x"))
+    assert own.tool_calls == [ToolCall(0, "now", "{}", id="functions.now:0")]
+
+
+class OwnId(CharacterText):
+    """A model that names its calls."""
+
+    def feed(self, token: int) -> list[ReplyPart]:
+        return [ToolCall(0, "now", "{}", id="functions.now:0")]
+
+
+def test_the_one_call_that_was_allowed_ends_the_reply() -> None:
+    """The engine is to be told, and what the model made meanwhile is ignored."""
+    reply = Reply(CharacterText((), tools=ToolUse(tools=TOOLS.tools, parallel=False)))
+
+    reply.read(tokens(f"{CALL}now{CALL}later{END_OF_TURN}"))
+
+    assert reply.stopped_by_text
+    assert [call.name for call in reply.tool_calls] == ["now"]
+    assert (reply.finish, reply.finish_reason) == (FinishReason.STOP, "tool_calls")
+
+
+def test_a_reply_ends_with_calls_only_where_the_turn_is_over() -> None:
+    """Otherwise the reason is what ended it; and without calls it is the model's."""
+    cut = Reply(CharacterText((), tools=TOOLS))
+    cut.read(tokens(f"{CALL}now{CALL}later", finish=FinishReason.LENGTH))
+
+    assert [call.name for call in cut.tool_calls] == ["now"], "half a call is none"
+    assert (cut.content, cut.finish_reason) == ("later", "length")
+    plain = Reply(CharacterText((), tools=TOOLS))
+    plain.read(tokens(f"Hi{END_OF_TURN}", finish=FinishReason.STOP))
+    assert plain.finish_reason == "stop"
+    assert Reply(CharacterText(())).finish_reason is None

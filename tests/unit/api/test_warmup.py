@@ -10,20 +10,21 @@ import pytest
 from app.api.reasoning_echo import ReasoningEcho
 from app.api.reply import Reply
 from app.api.warmup import Turn, warm_up
-from app.chat import ChatPrompt
+from app.chat import ChatPrompt, ToolUse
 from app.events import FinishReason, Origin, TraceRef, Warmup, WarmupEnded
 from app.scheduler.job import Boundary, Delta, Generated, Job
 from app.snapshots.entry import pack
 from tests.support.jobs import make_job
-from tests.support.scripted_engine import ANSWER, END_OF_TURN, THINK, CharacterModel, CharacterText
+from tests.support.scripted_engine import ANSWER, CALL, END_OF_TURN, THINK, CharacterModel, CharacterText
 
 TRACE = TraceRef(1, 2, sampled=True)
+TOOLS = ToolUse(tools=({"type": "function", "function": {"name": "now"}},))
 
 
 def turn_of(model: CharacterModel, said: str, *, finish: FinishReason | None, **job: Any) -> Turn:
     chat = ChatPrompt(messages=({"role": "user", "content": "Hello"},), template_kwargs={})
     prompt = model.prepare(chat, session="s", tenant="")
-    reply = Reply(CharacterText(()))
+    reply = Reply(CharacterText((), tools=TOOLS), id="j")
     text = said + END_OF_TURN
     deltas: list[Delta] = [Generated(ord(each), None, None) for each in text[:-1]]
     reply.read([*deltas, Generated(ord(text[-1]), None, finish)])
@@ -70,6 +71,18 @@ def test_a_reply_is_followed_by_a_warmup_of_its_conversation(finish: FinishReaso
     assert job.boundaries == (Boundary(Origin.BOUNDARY, len(job.tokens) - 1),)
     assert (job.bucket, job.session, job.trace) == (turn.job.bucket, turn.job.session, TRACE)
     assert (job.id, job.max_tokens) == ("warmup-j", 1)
+
+
+def test_a_reply_that_only_calls_is_followed_by_one_as_well() -> None:
+    """The conversation is told with the calls as the client got them, ids and arguments."""
+    model = CharacterModel()
+    turn = turn_of(model, f'{CALL}now {{"at": 1}}', finish=FinishReason.STOP)
+
+    (job,), events = outcome_of(turn, model)
+
+    (call,) = turn.reply.tool_calls
+    assert events == []
+    assert "".join(map(chr, job.tokens)).endswith(f'assistant: {CALL}{call.id} now {{"at": 1}}\nu')
 
 
 @pytest.mark.parametrize(

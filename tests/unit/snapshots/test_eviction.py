@@ -51,7 +51,7 @@ def test_evictions_of_one_s_own_session_are_told_apart() -> None:
 
     assert heard.removals == [(1, Removal.LRU_BYTES), (2, Removal.LRU_BYTES)]
     assert heard.self_evictions == [1, 2]
-    assert stats_payload(heard.tally.read(), heard.limits)["snapshot_self_evictions"] == 2
+    assert stats_payload(heard.tally.read(), heard.limits, now=heard.clock())["snapshot_self_evictions"] == 2
 
 
 def test_evicting_another_session_is_no_self_eviction() -> None:

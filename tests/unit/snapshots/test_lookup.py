@@ -89,6 +89,17 @@ def test_an_exact_candidate_goes_before_one_that_is_cut_to_the_same_length() -> 
     assert used(heard, PROMPT) == [(3, 6), (1, 5)]
 
 
+def test_an_ancestor_is_cut_back_where_its_continuation_cannot_be() -> None:
+    """A sliding window that has wrapped since then can be had from the state before it wrapped."""
+    heard = Heard(limits(keep_ancestors=1))
+    heard.put(PROMPT[:40], cuts_from=0)
+    heard.put(PROMPT[:90])
+    assert used(heard, [*PROMPT[:30], 999]) == [(1, 30)]
+
+    heard.put(PROMPT[:95], cuts_from=20)
+    assert used(heard, [*PROMPT[:30], 999]) == [(3, 30)]
+
+
 def test_the_candidate_that_shares_most_is_cut() -> None:
     """Of two entries that diverge the one that shares the longer prefix is the candidate."""
     heard = Heard()
@@ -117,6 +128,7 @@ def test_truncation_is_asked_once_with_the_common_prefix() -> None:
     stored, longer = Questioned(), Questioned()
     for payload, tokens in ((longer, [*PROMPT[:70], 8, 9]), (stored, [*PROMPT[:70], 8])):
         store.insert(bucket=BUCKET, session="s", origin=Origin.BOUNDARY, tokens=pack(tokens), payload=payload)
+        payload.asked.clear()
     found = store.find(bucket=BUCKET, session="s", tokens=pack(PROMPT))
 
     assert (found.candidates, found.reason, found.common_prefix_tokens) == ((), Miss.DIVERGED, 70)

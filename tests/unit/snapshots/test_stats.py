@@ -79,7 +79,9 @@ def test_other_events_are_not_the_store_s() -> None:
 
 def test_the_statistics_of_an_idle_store() -> None:
     """Without entries and lookups every ratio is zero, and the configured limits show."""
-    payload = stats_payload(Tally().read(), limits(capacity_bytes=3_072, max_entries=2, ttl_seconds=None))
+    payload = stats_payload(
+        Tally().read(), limits(capacity_bytes=3_072, max_entries=2, ttl_seconds=None), now=5.0
+    )
 
     assert payload["enabled"] is True
     assert (payload["snapshot_capacity_bytes"], payload["snapshot_max_entries"]) == (3_072, 2)
@@ -97,7 +99,7 @@ def test_the_statistics_route_tells_what_was_counted() -> None:
     heard.use([8, 8, 8])
     heard.use([5, 5, 5])
     heard.store.skip(Miss.OPTED_OUT, prompt_tokens=9)
-    payload = json.loads(json.dumps(stats_payload(heard.tally.read(), heard.limits)))
+    payload = json.loads(json.dumps(stats_payload(heard.tally.read(), heard.limits, now=heard.clock() + 3)))
 
     assert payload == {
         "enabled": True,
@@ -105,6 +107,7 @@ def test_the_statistics_route_tells_what_was_counted() -> None:
         "snapshot_bytes": 3_072,
         "snapshot_bytes_per_entry": 1_536,
         "snapshot_arrays": 2,
+        "snapshot_oldest_age_seconds": 3.0,
         "snapshot_capacity_bytes": 1_000_000,
         "snapshot_max_entries": 2,
         "snapshot_max_arrays": None,
@@ -121,6 +124,7 @@ def test_the_statistics_route_tells_what_was_counted() -> None:
         "snapshot_supersedes": 0,
         "snapshot_replaced": 0,
         "snapshot_self_evictions": 0,
+        "snapshot_ghost_hits_by_capacity": {"1.5x": 0, "2x": 0, "4x": 0},
         "snapshot_rejections_oversized": 0,
         "snapshot_removals_by_reason": {
             **dict.fromkeys((reason.value for reason in Removal), 0),

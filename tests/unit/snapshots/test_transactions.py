@@ -5,6 +5,7 @@ from itertools import count
 import pytest
 
 from app.events import (
+    Demand,
     Event,
     LookupMissed,
     Miss,
@@ -48,8 +49,20 @@ def test_a_transaction_says_what_the_store_holds_after_it() -> None:
     heard.put([1, 1, 1], nbytes=7, arrays=3, origin=Origin.COMPLETION)
 
     assert [t.occupancy for t in heard.transactions] == [
-        Occupancy(1, 5, 2, {Origin.BOUNDARY: (1, 5), Origin.COMPLETION: (0, 0), Origin.SYSTEM: (0, 0)}),
-        Occupancy(2, 12, 5, {Origin.BOUNDARY: (1, 5), Origin.COMPLETION: (1, 7), Origin.SYSTEM: (0, 0)}),
+        Occupancy(
+            entries=1,
+            nbytes=5,
+            arrays=2,
+            by_origin={Origin.BOUNDARY: (1, 5), Origin.COMPLETION: (0, 0), Origin.SYSTEM: (0, 0)},
+            oldest_used=heard.clock(),
+        ),
+        Occupancy(
+            entries=2,
+            nbytes=12,
+            arrays=5,
+            by_origin={Origin.BOUNDARY: (1, 5), Origin.COMPLETION: (1, 7), Origin.SYSTEM: (0, 0)},
+            oldest_used=heard.clock(),
+        ),
     ]
     assert heard.transactions[-1].occupancy == heard.store.occupancy()
 
@@ -135,6 +148,7 @@ def test_a_listener_that_raises_loses_its_event_only() -> None:
             ended=0.0,
             events=[LookupMissed(Miss.EMPTY, 1, 0, 0)],
             occupancy=Occupancy(0, 0, 0, {}),
+            demand=Demand(),
         )
     with pytest.raises(ValueError, match="listener"):
         outbox.deliver()
@@ -152,6 +166,8 @@ def test_what_was_done_before_a_payload_failed_is_told() -> None:
 
     class Failing(Block):
         def can_truncate_to(self, n_tokens: int) -> bool:
+            if n_tokens == heard.limits.min_prefix_tokens:
+                return False
             raise ValueError(n_tokens)
 
     tokens = pack([1, 2, 4])

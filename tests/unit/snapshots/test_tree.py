@@ -39,12 +39,17 @@ class Planted:
 
     def walk(self, tokens: Iterable[int]) -> tuple[list[int], list[int], int, int | None]:
         """(strict prefixes, equal, common tokens, most recently used beyond), entries by id."""
+        prefixes, equal, common, beyond = self.walk_all(tokens)
+        return prefixes, equal, common, beyond[0] if beyond else None
+
+    def walk_all(self, tokens: Iterable[int]) -> tuple[list[int], list[int], int, list[int]]:
+        """The same, with all that is named beyond."""
         walk = self.tree.walk(pack(tokens))
         return (
             [entry.facts.id for entry in walk.prefixes],
             [entry.facts.id for entry in walk.equal],
             walk.common_tokens,
-            walk.beyond.facts.id if walk.beyond else None,
+            [entry.facts.id for entry in walk.beyond],
         )
 
     def edges(self) -> list[int]:
@@ -148,6 +153,21 @@ def test_beyond_is_the_entry_used_last() -> None:
     planted.touch(first)
     assert planted.walk([1, 2, 9])[3] == first
     assert planted.walk([1, 2, 4, 9])[3] == second
+
+
+def test_beyond_names_what_the_entry_used_last_began_with() -> None:
+    """After the entry used last comes the shortest that it continues, but no other branch."""
+    planted = Planted()
+    shortest = planted.put([1, 2, 4])
+    middle = planted.put([1, 2, 4, 4])
+    longest = planted.put([1, 2, 4, 4, 5])
+    assert planted.walk_all([1, 2, 9])[3] == [longest, shortest]
+    assert planted.walk_all([1, 2, 4, 4])[3] == [longest, middle]
+
+    planted.touch(shortest)
+    assert planted.walk_all([1, 2, 9])[3] == [shortest]
+    branch = planted.put([1, 2, 3])
+    assert planted.walk_all([1, 2, 9])[3] == [branch]
 
 
 def test_beyond_leaves_out_what_diverges_earlier() -> None:

@@ -1,21 +1,21 @@
 """Laws of a reply in OpenAI's shapes."""
 
 import json
+import re
 from typing import Any
 
 import msgspec
 
 from app.api.openai.completion import CompletionWriter
-from app.api.ports import Piece, PieceKind
+from app.api.ports import ToolUse
 from app.api.reply import Reply
 from app.events import FinishReason
 from app.scheduler.job import Generated, Started, TokenLogprob
-from tests.support.scripted_engine import CharacterModel, CharacterText
+from tests.support.scripted_engine import ANSWER, CALL, END_OF_TURN, THINK, CharacterModel, CharacterText
 
 WRITER = CompletionWriter("chatcmpl-1", 17, "scripted", 10, CharacterModel().token_text)
-THOUGHT = Piece(PieceKind.REASONING, "hm")
-SAID = Piece(PieceKind.CONTENT, "Hello")
-CALLED = Piece(PieceKind.TOOL, '{"name": "now"}')
+TOOLS = ToolUse(tools=({"type": "function", "function": {"name": "now"}},))
+THOUGHT_AND_CALLED = f'{THINK}hm{ANSWER}One moment.{CALL}now {{"at": "é"}}{CALL}later'
 
 
 def plain(value: object) -> dict[str, Any]:
@@ -24,15 +24,28 @@ def plain(value: object) -> dict[str, Any]:
     return decoded
 
 
-def finished(*, logprob: TokenLogprob | None = None) -> Reply:
-    reply = Reply(CharacterText(()))
-    reply.read([Started(4, None), Generated(ord("é"), logprob, FinishReason.LENGTH)])
+def finished(
+    said: str = "Hello",
+    *,
+    finish: FinishReason = FinishReason.LENGTH,
+    logprob: TokenLogprob | None = None,
+    tools: ToolUse | None = None,
+) -> Reply:
+    reply = Reply(CharacterText((), tools=tools), id="chatcmpl-1")
+    *first, last = said
+    reply.read([Started(4, None), *(Generated(ord(each), None, None) for each in first)])
+    reply.read([Generated(ord(last), logprob, finish)])
     return reply
+
+
+def called() -> Reply:
+    """A reply that ended its turn with two calls."""
+    return finished(THOUGHT_AND_CALLED + END_OF_TURN, finish=FinishReason.STOP, tools=TOOLS)
 
 
 def test_whole_reply_has_the_shape_clients_expect() -> None:
     """Every field of a completion, with usage that counts cached tokens within the prompt's."""
-    assert plain(WRITER.whole([SAID], finished())) == {
+    assert plain(WRITER.whole(finished())) == {
         "id": "chatcmpl-1",
         "object": "chat.completion",
         "created": 17,
@@ -47,35 +60,63 @@ def test_whole_reply_has_the_shape_clients_expect() -> None:
         ],
         "usage": {
             "prompt_tokens": 10,
-            "completion_tokens": 1,
-            "total_tokens": 11,
+            "completion_tokens": 5,
+            "total_tokens": 15,
             "prompt_tokens_details": {"cached_tokens": 4},
         },
     }
 
 
-def test_reasoning_stands_apart_and_tool_text_is_not_lost() -> None:
-    """Reasoning goes to a field of its own; the text of a tool call stays in the content."""
-    message = plain(WRITER.whole([THOUGHT, SAID, CALLED], finished()))["choices"][0]["message"]
+def test_reasoning_and_calls_stand_apart_from_content() -> None:
+    """Each has a field of its own; arguments are JSON text; the reason says that results are awaited."""
+    (choice,) = plain(WRITER.whole(called()))["choices"]
 
-    assert message == {
+    ids = [call.pop("id") for call in choice["message"]["tool_calls"]]
+    assert choice["message"] == {
         "role": "assistant",
-        "content": 'Hello{"name": "now"}',
+        "content": "One moment.",
         "reasoning_content": "hm",
+        "tool_calls": [
+            {"type": "function", "function": {"name": "now", "arguments": '{"at": "é"}'}},
+            {"type": "function", "function": {"name": "later", "arguments": "{}"}},
+        ],
     }
+    assert choice["finish_reason"] == "tool_calls"
+    assert len(set(ids)) == 2
+    assert all(re.fullmatch("[a-z0-9]{9}", each) for each in ids), "some templates take no other ids"
 
 
-def test_chunks_carry_one_piece_each() -> None:
-    """Each piece is one chunk with one delta; only what it adds is in it."""
-    deltas = [
-        plain(chunk)["choices"][0]["delta"] for chunk in WRITER.text([THOUGHT, SAID, CALLED], finished())
-    ]
+def test_content_is_null_where_there_are_only_calls() -> None:
+    """As OpenAI has it; a reply without calls and without text has empty content."""
+    silent = finished(f"{CALL}now{END_OF_TURN}", finish=FinishReason.STOP, tools=TOOLS)
 
+    assert plain(WRITER.whole(silent))["choices"][0]["message"]["content"] is None
+    assert plain(WRITER.whole(finished(END_OF_TURN)))["choices"][0]["message"]["content"] == ""
+
+
+def test_a_reply_that_was_cut_says_so_whatever_it_called() -> None:
+    """The limit is the reason then: what the client got may not be all that the model wanted."""
+    reply = finished(f"{CALL}now{ANSWER}And", tools=TOOLS)
+
+    assert [call.name for call in reply.tool_calls] == ["now"]
+    assert plain(WRITER.whole(reply))["choices"][0]["finish_reason"] == "length"
+
+
+def test_chunks_carry_one_part_each() -> None:
+    """Each part is one chunk with one delta; a call is whole, with its place among the calls."""
+    reply = Reply(CharacterText((), tools=TOOLS), id="chatcmpl-1")
+    parts = reply.read([Generated(ord(each), None, None) for each in THOUGHT_AND_CALLED])
+    parts = [*parts, *reply.read([Generated(ord(END_OF_TURN), None, FinishReason.STOP)])]
+    deltas = [plain(chunk)["choices"][0]["delta"] for chunk in WRITER.parts(parts, reply)]
+
+    whole = plain(WRITER.whole(reply))["choices"][0]["message"]["tool_calls"]
     assert deltas == [
         {"reasoning_content": "hm"},
-        {"content": "Hello"},
-        {"content": '{"name": "now"}'},
+        {"content": "One moment."},
+        {"tool_calls": [{"index": 0, **whole[0]}]},
+        {"tool_calls": [{"index": 1, **whole[1]}]},
     ]
+    assert plain(WRITER.closing(reply))["choices"][0]["finish_reason"] == "tool_calls"
 
 
 def test_opening_and_closing_chunks_frame_the_text() -> None:
@@ -96,15 +137,15 @@ def test_usage_chunk_has_no_choices() -> None:
 
     chunk = plain(WRITER.usage_chunk(reply))
     assert chunk["choices"] == []
-    assert chunk["usage"] == plain(WRITER.whole([], reply))["usage"]
+    assert chunk["usage"] == plain(WRITER.whole(reply))["usage"]
     assert "usage" not in plain(WRITER.opening())
 
 
 def test_logprobs_show_tokens_as_text_and_as_bytes() -> None:
     """A token's entry has its text, its UTF-8 bytes, its log-probability and the alternatives'."""
-    reply = finished(logprob=TokenLogprob(-0.5, ((ord("a"), -1.0), (ord("b"), -2.0))))
+    reply = finished("é", logprob=TokenLogprob(-0.5, ((ord("a"), -1.0), (ord("b"), -2.0))))
 
-    logprobs = plain(WRITER.whole([SAID], reply))["choices"][0]["logprobs"]
+    logprobs = plain(WRITER.whole(reply))["choices"][0]["logprobs"]
     assert logprobs == {
         "content": [
             {
@@ -124,5 +165,5 @@ def test_logprobs_of_text_held_back_come_with_the_closing_chunk() -> None:
     """Log-probabilities travel with the last chunk of a batch, and none is lost when there is no text."""
     reply = finished(logprob=TokenLogprob(-0.5, ()))
 
-    assert list(WRITER.text([], reply)) == []
+    assert list(WRITER.parts([], reply)) == []
     assert len(plain(WRITER.closing(reply))["choices"][0]["logprobs"]["content"]) == 1

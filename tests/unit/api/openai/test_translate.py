@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from app.api.openai import translate
 from app.api.openai.schema import ChatRequest
+from app.api.ports import ToolUse
 from app.errors import RequestError
 from app.scheduler.job import Sampling
 from app.snapshots.entry import ANONYMOUS_SESSION
@@ -56,14 +57,54 @@ def test_tool_round_trip_keeps_calls_and_answers() -> None:
     ]
 
 
-def test_tools_reach_the_template_unless_the_choice_is_none() -> None:
-    """`tool_choice: none` keeps the tools from the model; anything else passes them as they came."""
-    tool = {"type": "function", "function": {"name": "now", "parameters": {"type": "object"}}}
+def test_calls_reach_the_template_in_one_form() -> None:
+    """However a client orders their fields; arguments may be the object itself, what is unknown is left out."""
+    told = {"function": {"arguments": {"at": 1}, "name": "now", "new": 1}, "index": 0}
 
-    assert translate.chat_prompt(request(tools=[tool])).tools == (tool,)
-    assert translate.chat_prompt(request(tools=[tool], tool_choice="auto")).tools == (tool,)
-    assert translate.chat_prompt(request(tools=[tool], tool_choice="none")).tools is None
-    assert translate.chat_prompt(request(tools=[])).tools is None
+    (message,) = rendered({"role": "assistant", "tool_calls": [told]})
+
+    (call,) = message["tool_calls"]
+    assert list(call.items()) == [
+        ("type", "function"),
+        ("function", {"name": "now", "arguments": {"at": 1}}),
+    ]
+    assert list(call["function"]) == ["name", "arguments"]
+
+
+TOOL = {"type": "function", "function": {"name": "now", "parameters": {"type": "object"}}}
+
+
+@pytest.mark.parametrize("choice", [None, "auto", "none"])
+def test_tools_reach_the_template_whatever_the_choice(choice: str | None) -> None:
+    """Left out, they would change the prompt from its beginning on, and no state of it could be used."""
+    assert translate.chat_prompt(request(tools=[TOOL], tool_choice=choice)).tools == (TOOL,)
+    assert translate.chat_prompt(request(tools=[], tool_choice=choice)).tools is None
+
+
+def use_of(**fields: Any) -> ToolUse | None:
+    asked = request(**fields)
+    return translate.tool_use(asked, translate.chat_prompt(asked))
+
+
+def test_calls_are_looked_for_where_they_may_come() -> None:
+    """With tools, unless none is to be called; one only where the client wants no more at once."""
+    assert use_of(tools=[TOOL]) == ToolUse(tools=(TOOL,), parallel=True)
+    assert use_of(tools=[TOOL], parallel_tool_calls=False) == ToolUse(tools=(TOOL,), parallel=False)
+    assert use_of(tools=[TOOL], tool_choice="none") is None
+    assert use_of() is None
+
+
+def test_a_call_that_must_not_come_is_kept_from_the_model() -> None:
+    """With `tool_choice: none` the token that calls begin with is never drawn, whatever the biases."""
+
+    def biases(**fields: Any) -> tuple[tuple[int, float], ...]:
+        asked = request(tools=[TOOL], logit_bias={"7": 5, "9": 1}, **fields)
+        return translate.sampling(asked, vocabulary_size=VOCABULARY, call_token=7).logit_bias
+
+    assert biases(tool_choice="none") == ((7, -100.0), (9, 1))
+    assert biases(tool_choice="auto") == ((7, 5), (9, 1))
+    asked = request(tool_choice="none")
+    assert translate.sampling(asked, vocabulary_size=VOCABULARY, call_token=7).logit_bias == ()
 
 
 @pytest.mark.parametrize(
@@ -72,6 +113,7 @@ def test_tools_reach_the_template_unless_the_choice_is_none() -> None:
         ({"n": 2}, "n", "only 1"),
         ({"n": 0}, "n", "only 1"),
         ({"tool_choice": "required"}, "tool_choice", "'none' and 'auto'"),
+        ({"tool_choice": "any"}, "tool_choice", "'none' and 'auto'"),
         ({"tool_choice": {"type": "function"}}, "tool_choice", "'none' and 'auto'"),
         ({"response_format": {"type": "json_schema"}}, "response_format", "json_schema"),
         ({"chat_template_kwargs": {"tokenize": True}}, "chat_template_kwargs", "tokenize"),

@@ -1,0 +1,188 @@
+"""What would still be here in a larger store: entries that had to go, remembered by tokens and size alone.
+
+It answers what more memory would have changed. It holds no model state, and decides nothing in the store.
+"""
+
+from collections import OrderedDict
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Generic, NamedTuple
+
+from app.events import Growth
+from app.snapshots.census import Census
+from app.snapshots.entry import BYTES_PER_TOKEN, Bucket, Entry, P, TokenBytes
+from app.snapshots.index import Index
+from app.snapshots.limits import Limits
+from app.snapshots.lookup import look_up
+from app.snapshots.succession import superseded_by
+
+FACTORS = {Growth.HALF_MORE: Fraction(3, 2), Growth.DOUBLE: Fraction(2), Growth.FOURFOLD: Fraction(4)}
+"""Ascending: what a larger store holds, every larger one holds as well."""
+
+MAX_TOKEN_BYTES = 64 * 2**20
+"""Of all token vectors together: 16 million tokens, which are some gigabytes of most models' state."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shell:
+    """What is left of a payload: its size, and whether the state could be cut back."""
+
+    n_tokens: int
+    nbytes: int
+    arrays: int
+    cuts: bool
+
+    def can_truncate_to(self, n_tokens: int) -> bool:
+        """As the payload would have answered, if it could be cut back either anywhere or nowhere."""
+        return n_tokens == self.n_tokens or (self.cuts and 0 < n_tokens < self.n_tokens)
+
+
+class _Totals(NamedTuple):
+    """Of some entries. Added up field by field."""
+
+    entries: int
+    nbytes: int
+    arrays: int
+
+    def plus(self, other: "_Totals") -> "_Totals":
+        return _Totals(*(one + another for one, another in zip(self, other, strict=True)))
+
+
+class Ghosts(Generic[P]):
+    """Entries that left for want of room, in bands: what only the next larger store would still hold.
+
+    A store of k times the capacity holds what is really held and the bands up to k, in the same order of
+    leaving. So its own least recently used ghost leaves a band for the next when that no longer fits: the
+    bands are those stores, without their being run. Not thread-safe: its owner has the lock.
+
+    Args:
+        limits: of the real store; the larger ones have the same, but for the capacity.
+        census: told whom each ghost belongs to.
+    """
+
+    def __init__(self, limits: Limits, census: Census) -> None:
+        self.set_limits(limits)
+        self._census = census
+        self._index: Index[Shell] = Index()
+        self._bands: dict[Growth, OrderedDict[int, Entry[Shell]]] = {
+            growth: OrderedDict() for growth in FACTORS
+        }
+        self._totals = dict.fromkeys(FACTORS, _Totals(0, 0, 0))
+        self._token_bytes = 0
+
+    @property
+    def nbytes(self) -> int:
+        """What the ghosts would weigh, if they were held."""
+        return sum(totals.nbytes for totals in self._totals.values())
+
+    def set_limits(self, limits: Limits) -> None:
+        """The real store has other limits from now on."""
+        self._limits = limits
+        self._larger = {
+            growth: replace(limits, capacity_bytes=int(limits.capacity_bytes * factor))
+            for growth, factor in FACTORS.items()
+        }
+
+    def remember(self, entry: Entry[P], tokens: TokenBytes) -> None:
+        """An entry of exactly `tokens` had to go, or found no room; only a larger store would hold it."""
+        facts = entry.facts
+        ghost = Entry(
+            facts,
+            entry.bucket,
+            Shell(facts.tokens, facts.nbytes, facts.arrays, entry.cuts),
+            entry.created,
+            entry.inserted_by,
+            entry.last_used,
+            tentative=entry.tentative,
+            cuts=entry.cuts,
+        )
+        for equal in self._index.around(ghost, tokens).equal:
+            if equal.facts.origin is facts.origin:
+                self.forget(equal.facts.id)
+        self._index.add(ghost, tokens)
+        self._census.add(ghost)
+        self._token_bytes += facts.tokens * BYTES_PER_TOKEN
+        self._enter(next(iter(FACTORS)), ghost)
+
+    def make_way(self, newcomer: Entry[P], tokens: TokenBytes) -> list[int]:
+        """Forget what `newcomer` would have replaced or superseded; the ids of the latter."""
+        walk = self._index.around(newcomer, tokens)
+        equal = [old for old in walk.equal if old.facts.origin is newcomer.facts.origin]
+        superseded = []
+        if self._limits.supersede and not newcomer.tentative:
+            superseded = [old for old, _ in superseded_by(newcomer, walk)]
+        for old in (*equal, *superseded):
+            self.forget(old.facts.id)
+        return [old.facts.id for old in superseded]
+
+    def forget(self, entry_id: int) -> None:
+        """No store would hold that entry any more; one that is no ghost is none afterwards either."""
+        for growth, band in self._bands.items():
+            if entry_id in band:
+                self._drop(self._leave(growth, entry_id))
+
+    def clear(self) -> None:
+        """Forget everything."""
+        for ghost in list(self._all()):
+            self.forget(ghost.facts.id)
+
+    def reach(
+        self, *, bucket: Bucket, session: str | None, tokens: TokenBytes, more_than: int, now: float
+    ) -> Growth | None:
+        """The least growth with which a request would find a state of more than `more_than` of its tokens."""
+        if not any(self._bands.values()):
+            return None
+        candidates, _, _ = look_up(self._index, self._limits, bucket=bucket, session=session, tokens=tokens)
+        fit = {
+            candidate.entry.id
+            for candidate in candidates
+            if candidate.use_tokens > more_than and not self._limits.expired(now - candidate.last_used)
+        }
+        return next((growth for growth, band in self._bands.items() if not fit.isdisjoint(band)), None)
+
+    def settle(self, entries: int, nbytes: int, arrays: int, now: float) -> None:
+        """Let go of what has expired, and move on what the larger stores no longer hold.
+
+        Args:
+            entries: how many are really held.
+            nbytes: their bytes.
+            arrays: their device arrays.
+            now: on the clock.
+        """
+        within = _Totals(entries, nbytes, arrays)
+        growths = list(FACTORS)
+        for growth, larger in zip(growths, [*growths[1:], None], strict=True):
+            band = self._bands[growth]
+            while band and self._limits.expired(now - next(iter(band.values())).last_used):
+                self._drop(self._leave(growth, next(iter(band))))
+            while band and self._larger[growth].exceeded(*within.plus(self._totals[growth])) is not None:
+                ghost = self._leave(growth, next(iter(band)))
+                if larger is None:
+                    self._drop(ghost)
+                else:
+                    self._enter(larger, ghost)
+            within = within.plus(self._totals[growth])
+        while self._token_bytes > MAX_TOKEN_BYTES:
+            # The largest store's band comes last, and in a band the least recently used first.
+            growth = next(growth for growth in reversed(growths) if self._bands[growth])
+            self._drop(self._leave(growth, next(iter(self._bands[growth]))))
+
+    def _all(self) -> Iterator[Entry[Shell]]:
+        for band in self._bands.values():
+            yield from band.values()
+
+    def _enter(self, growth: Growth, ghost: Entry[Shell]) -> None:
+        self._bands[growth][ghost.facts.id] = ghost
+        self._totals[growth] = self._totals[growth].plus(_Totals(1, ghost.facts.nbytes, ghost.facts.arrays))
+
+    def _leave(self, growth: Growth, entry_id: int) -> Entry[Shell]:
+        ghost = self._bands[growth].pop(entry_id)
+        less = _Totals(-1, -ghost.facts.nbytes, -ghost.facts.arrays)
+        self._totals[growth] = self._totals[growth].plus(less)
+        return ghost
+
+    def _drop(self, ghost: Entry[Shell]) -> None:
+        self._index.remove(ghost)
+        self._census.remove(ghost)
+        self._token_bytes -= ghost.facts.tokens * BYTES_PER_TOKEN

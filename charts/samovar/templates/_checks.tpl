@@ -1,0 +1,27 @@
+{{/* What the schema cannot say: values that do not go together. Included by the Service, which is always made. */}}
+{{- define "samovar.checks" -}}
+{{- $autoscaled := ne .Values.autoscaling.kind "none" -}}
+{{- $replicas := ternary .Values.autoscaling.maxReplicas .Values.replicaCount $autoscaled | int -}}
+{{- $metricsOff := eq (dig "telemetry" "metrics" true .Values.settings) false -}}
+{{- if gt (int .Values.autoscaling.minReplicas) (int .Values.autoscaling.maxReplicas) -}}
+{{- fail (printf "autoscaling.minReplicas: %v is more than autoscaling.maxReplicas, which is %v" .Values.autoscaling.minReplicas .Values.autoscaling.maxReplicas) -}}
+{{- end -}}
+{{- with .Values.cache.claim -}}
+{{- if and .enabled (not .existing) (gt $replicas 1) (not (has "ReadWriteMany" .accessModes)) -}}
+{{- fail (printf "cache.claim.accessModes: %d pods may share the claim, which needs ReadWriteMany" $replicas) -}}
+{{- end -}}
+{{- end -}}
+{{- if and $metricsOff (or (ne .Values.metrics.scrape.kind "none") $autoscaled) (not .Values.externalHosts.enabled) -}}
+{{- fail "settings.telemetry.metrics: is false, but metrics.scrape.kind or autoscaling.kind needs the metrics" -}}
+{{- end -}}
+{{- $names := list -}}
+{{- range .Values.externalHosts.hosts -}}
+{{- if has .name $names -}}
+{{- fail (printf "externalHosts.hosts: %s is there twice" .name) -}}
+{{- end -}}
+{{- $names = append $names .name -}}
+{{- if ne (contains ":" .address) (eq $.Values.externalHosts.addressType "IPv6") -}}
+{{- fail (printf "externalHosts.hosts: the address %s of %s is not %s, which externalHosts.addressType says" .address .name $.Values.externalHosts.addressType) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}

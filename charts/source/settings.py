@@ -1,0 +1,48 @@
+"""The server's settings as values of the chart: what the settings class allows, in JSON Schema."""
+
+import msgspec
+
+from app.settings.keys import Key, all_keys
+from app.settings.units import Unit
+from charts.source.shapes import NOT_EMPTY, Schema, closed, matching, whole
+
+SET_BY_THE_CHART = frozenset({"model.path", "model.revision"})
+"""What `model` of values.yaml says."""
+
+# Other numbers of the chart are computed from these, which templates cannot do with "1h30m".
+_SECONDS_ONLY: dict[str, Schema] = {
+    "server.drain_seconds": whole(0, 86400),
+    "snapshots.ttl": {"anyOf": [whole(1, 31_536_000), {"const": "off"}]},
+    # The container's user may not listen below 1024.
+    "server.port": whole(1024, 65535),
+}
+
+# Within what the server takes, without its bounds: 1 PiB, 365 days.
+_WITH_UNIT = {
+    Unit.BYTES: matching("^[1-9][0-9]{0,5}(\\.[0-9]+)?(B|KB|MB|GB|KiB|MiB|GiB)$"),
+    Unit.SECONDS: matching(
+        "^([1-9][0-9]?d)?([1-9][0-9]{0,2}h)?([1-9][0-9]{0,3}m)?([1-9][0-9]{0,4}s)?([1-9][0-9]{0,2}ms)?$"
+    )
+    | NOT_EMPTY,
+}
+
+
+def settings_schema() -> Schema:
+    """Every setting that the chart does not make itself, by section and key."""
+    sections: dict[str, dict[str, Schema]] = {}
+    alone: dict[str, Schema] = {}
+    for key in all_keys():
+        if key.dotted not in SET_BY_THE_CHART:
+            keys = sections.setdefault(key.section, {}) if key.section else alone
+            keys[key.name] = _schema(key)
+    return closed(**alone, **{name: closed(**keys) for name, keys in sections.items()})
+
+
+def _schema(key: Key) -> Schema:
+    shape = _SECONDS_ONLY.get(key.dotted)
+    if shape is None:
+        shape = msgspec.json.schema(key.annotation)
+        shape.pop("description", None)
+        if key.unit is not None:
+            shape = {"anyOf": [*shape.get("anyOf", [shape]), _WITH_UNIT[key.unit]]}
+    return {**shape, "description": key.description}

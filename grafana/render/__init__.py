@@ -1,0 +1,1 @@
+"""Draws dashboards to pictures with Grafana's own components, without a Grafana server."""

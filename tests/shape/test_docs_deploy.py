@@ -1,0 +1,54 @@
+"""The pages on deployment speak of commands, settings, files and series that exist."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from app.cli import _parser
+from app.settings.keys import all_keys, sections
+from app.telemetry.catalogue import CATALOGUE
+
+DOCS = Path(__file__).parents[2] / "docs"
+PAGES = [DOCS / "deploy" / "launchd.md", DOCS / "deploy" / "systemd.md"]
+
+
+def commands(text):
+    """Every samovar command of a page, as its words; what stands before it on the line is a shell's."""
+    blocks = re.findall(r"```sh\n(.*?)```", text, re.DOTALL)
+    for line in [*"\n".join(blocks).splitlines(), *re.findall(r"`(samovar [^`]+)`", text)]:
+        words = shlex.split(line)
+        # The last one: `sudo -u samovar` names the account.
+        places = [number for number, word in enumerate(words) if word.rpartition("/")[2] == "samovar"]
+        if places and words[places[-1] + 1 :]:
+            yield words[places[-1] + 1 :]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_every_command_is_taken_by_the_real_parser(page):
+    """A page that shows a command that is none would be found here."""
+    shown = list(commands(page.read_text()))
+
+    assert len(shown) >= 2
+    for words in shown:
+        assert callable(_parser().parse_args(words).run), words
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_every_name_exists(page):
+    """Settings and series are the program's, and links lead to files of the repository and parts of pages."""
+    text = page.read_text()
+    known = "|".join(section.name for section in sections() if section.name)
+
+    assert set(re.findall(rf"`((?:{known})\.[a-z_]+)[`\s]", text)) <= {key.dotted for key in all_keys()}
+    assert set(re.findall(r"`(samovar_[a-z_]+)`", text)) <= {series.name for series in CATALOGUE}
+    for target in re.findall(r"\]\(([^)#]*)(?:#[^)]*)?\)", text):
+        assert not target or (page.parent / target).exists(), target
+
+
+def test_the_part_on_crash_loops_is_where_others_point():
+    """docs/metrics.md, docs/http.md and the page on systemd link to it."""
+    assert "\n## A crash loop\n" in PAGES[0].read_text()
+    for page in (DOCS / "metrics.md", DOCS / "http.md", PAGES[1]):
+        assert "launchd.md#a-crash-loop" in page.read_text()

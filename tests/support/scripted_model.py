@@ -1,0 +1,72 @@
+"""Folders of tiny models that call tools: each says what it is told to after a given last message."""
+
+import json
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import mlx.core as mx
+from mlx_lm.tokenizer_utils import load as load_tokenizer
+
+from tests.support.families import VOCABULARY_SIZE
+from tests.support.tiny import make_tiny_model
+
+NETWORK = Path(__file__).with_name("scripted_network.py")
+
+CUE_TOKENS = 160
+"""As much of what was read decides what is said: the end of the last message, and the generation prompt."""
+
+THINK_TOKENS = ("<think>", "</think>")
+
+Line = tuple[Mapping[str, Any], str]
+"""A last message, and what is said to it."""
+
+
+def make_scripted_model(
+    folder: Path,
+    family: str,
+    lines: Sequence[Line],
+    *,
+    chat_template: str,
+    thinks: bool = False,
+    changes: Mapping[str, object] | None = None,
+) -> Path:
+    """Write the folder of a model that says `lines`; it runs its own code, so that a server has to trust it.
+
+    `thinks`: its vocabulary has the marks of thinking, by which mlx-lm knows such models.
+    """
+    more_tokens = THINK_TOKENS if thinks else ()
+    make_tiny_model(
+        folder,
+        family,
+        chat_template=chat_template,
+        changes={**(changes or {}), "vocab_size": VOCABULARY_SIZE + len(more_tokens)},
+        more_tokens=more_tokens,
+    )
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "model_file": "model.py"}))
+    shutil.copy(NETWORK, folder / "model.py")
+    tokenizer = load_tokenizer(folder)
+    after: list[list[int]] = []
+    matters: list[list[bool]] = []
+    says: list[int] = []
+    for message, line in lines:
+        prompt = tokenizer.apply_chat_template([message], add_generation_prompt=True, tokenize=False)
+        read = tokenizer.encode(prompt, add_special_tokens=False)
+        for token in (*tokenizer.encode(line, add_special_tokens=False), tokenizer.eos_token_id):
+            known = read[-CUE_TOKENS:]
+            unknown = CUE_TOKENS - len(known)
+            after.append([0] * unknown + known)
+            matters.append([False] * unknown + [True] * len(known))
+            says.append(token)
+            read.append(token)
+    cues = list(zip(map(tuple, after), map(tuple, matters), strict=True))
+    assert len(set(cues)) == len(cues), (
+        "two lines follow what looks the same; their messages must end otherwise"
+    )
+    mx.save_safetensors(
+        str(folder / "script.safetensors"),
+        {"after": mx.array(after), "matters": mx.array(matters), "says": mx.array(says)},
+    )
+    return folder
