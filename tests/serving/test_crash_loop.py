@@ -2,7 +2,6 @@
 
 import json
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -11,16 +10,10 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests.support.ports import free_port
 from tests.support.process import READY_SECONDS, Samovar, clean_environment
 
 LIMIT = 2
-
-
-def free_port():
-    """A port that nobody has; with port 0 a server keeps no journal."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 class Host:

@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +10,7 @@ import httpx
 import pytest
 
 from tests.support.containers import IMAGE, logs, podman, run
+from tests.support.ports import free_port
 from tests.support.tiny import make_tiny_model
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
@@ -20,13 +20,6 @@ STRICT = (
     *("--read-only", "--cap-drop=all", "--security-opt=no-new-privileges", "--memory=2g"),
     *("--ulimit", "nofile=1024:4096", "--ulimit", "nproc=1024:4096"),
 )
-
-
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port
 
 
 @contextlib.contextmanager

@@ -14,6 +14,7 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.support.ports import free_port
 from tests.support.process import Samovar
 from tests.support.tiny import make_tiny_model
 
@@ -79,13 +80,6 @@ class Fleet:
         """The host that answered most conversations last."""
         owners = [talk.turns[-1].host for talk in talks]
         return max(sorted(set(owners)), key=owners.count)
-
-
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port
 
 
 @contextlib.contextmanager
