@@ -136,6 +136,7 @@ class EntryFacts:
     tokens: int
     nbytes: int
     arrays: int
+    tenant: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +173,8 @@ class SnapshotRejected:
     tokens: int
     nbytes: int
     capacity_bytes: int
+    """The most that its tenant may hold: the store's capacity, or a smaller quota of that tenant."""
+    tenant: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +209,7 @@ class LookupMissed:
     common_prefix_tokens: int
     failed_restores: int
     growth: Growth | None = None
+    tenant: str = ""
 
 
 SnapshotEvent = SnapshotInserted | SnapshotRemoved | SnapshotRejected | LookupHit | LookupMissed
@@ -230,7 +234,7 @@ class Occupancy:
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """What would be held if nothing had had to go for want of room, as far as the largest `Growth`.
+    """What would be held if nothing had had to go for want of room.
 
     `sessions`: how many conversations that is for.
     """
@@ -349,6 +353,24 @@ class EngineRebuilt:
     failed_jobs: int
 
 
+@dataclass(frozen=True, slots=True)
+class AdminCalled:
+    """Somebody asked to remove snapshots of others, whether or not it was allowed.
+
+    `key`: the name of the API key it was asked with; None: there was none, or none that is known.
+    `tenant`: whose; None: everybody's, or the caller's own. `session`: the client's own key, which
+    listeners hash. `status`: of the answer.
+    """
+
+    action: str
+    key: str | None
+    tenant: str | None
+    session: str | None
+    status: int
+    client: str | None = None
+    """The address that the connection came from."""
+
+
 Event = (
     Transaction
     | PayloadSealed
@@ -358,4 +380,5 @@ Event = (
     | GenerationEnded
     | RequestEnded
     | EngineRebuilt
+    | AdminCalled
 )

@@ -29,7 +29,7 @@ from app.scheduler.warmup_queue import WarmupQueue
 from app.settings.schema import Provenance, Settings
 from app.snapshots.capacity import Capacity
 from app.snapshots.limits import Limits
-from app.snapshots.sizing import from_model
+from app.snapshots.sizing import from_model, snapshots_between_turns
 from app.snapshots.store import SnapshotStore
 from app.telemetry.catalogue import Capability
 from app.telemetry.metrics import Model
@@ -120,7 +120,7 @@ class EngineRoom:
             return self._open(progress)
 
     def _open(self, progress: ProgressBar) -> Scheduler[Any, Any]:
-        _require_backend()
+        require_backend()
         from app.engine import memory  # noqa: PLC0415 - see the module's docstring
         from app.engine.chat_model import ServedChatModel  # noqa: PLC0415
         from app.engine.compiler import COMPILER, fuse_only_with_compiler  # noqa: PLC0415
@@ -135,7 +135,9 @@ class EngineRoom:
         if not fuse_only_with_compiler():
             log.info("kernels are not fused: the CPU backend finds no compiler", compiler=COMPILER)
         loaded = load_model(
-            _source(settings), cache_folder=Path(platformdirs.user_cache_dir("samovar")), progress=progress
+            model_source(settings),
+            cache_folder=Path(platformdirs.user_cache_dir("samovar")),
+            progress=progress,
         )
         running = settings.scheduler
         asked = BatchLimits(
@@ -152,7 +154,14 @@ class EngineRoom:
         loaded = replace(loaded, truncatable=loaded.truncatable and found.truncation)
         size = measure(loaded.network)
         available = memory.available_bytes(memory.device_memory()["active"])
-        start = from_model(size, context_length=loaded.context_length, available_bytes=available)
+        start = from_model(
+            size,
+            context_length=loaded.context_length,
+            snapshots_each=snapshots_between_turns(
+                warmup=settings.snapshots.warmup, truncatable=loaded.truncatable
+            ),
+            available_bytes=available,
+        )
         limits = _store_limits(settings, start.capacity_bytes, memory.default_max_arrays)
         if not (found.reuse or found.unknown_kinds):
             # States of unknown kinds never enter the store: left on, it counts each as unsupported.
@@ -226,7 +235,8 @@ class EngineRoom:
         )
 
 
-def _require_backend() -> None:
+def require_backend() -> None:
+    """Raise StartError where MLX cannot run."""
     try:
         importlib.import_module("mlx.core")
     except ImportError as error:
@@ -236,7 +246,8 @@ def _require_backend() -> None:
         ) from error
 
 
-def _source(settings: Settings) -> Any:
+def model_source(settings: Settings) -> Any:
+    """Which model the settings ask for."""
     from app.engine.loader import ModelSource  # noqa: PLC0415 - imports MLX
 
     asked = settings.model

@@ -17,7 +17,7 @@ RESULTS = ROOT / "benchmarks" / "results"
 Result = Mapping[str, Any]
 
 
-def page(store: Result, serving: Result, turns: Result) -> str:
+def page(store: Result, serving: Result, turns: Result, telemetry: Result) -> str:
     """The whole page."""
     return "\n".join(
         [
@@ -30,6 +30,7 @@ def page(store: Result, serving: Result, turns: Result) -> str:
             *_serving(serving),
             *_turns(turns),
             *_store(store),
+            *_telemetry(telemetry),
         ]
     )
 
@@ -59,6 +60,7 @@ def _turns(result: Result) -> list[str]:
         "",
         f"{result['turns']} turns of a chat with a system prompt, and {result['turns']} steps of a tool loop whose last message is a tool's, on random models whose",
         "state is used whole or not at all. Prompt tokens computed and the median time to the first token, after the first turn; below 1 is better.",
+        "In the loop every reply is a tool call, and its first token is the call, which is sent once it is whole.",
         "",
         "| model | conversation | tokens computed, ours and theirs | ours ÷ theirs | time to first token, ours ÷ theirs |",
         "|---|---|---|---|---|",
@@ -94,8 +96,27 @@ def _store(result: Result) -> list[str]:
     return [*lines, "", _machine(result["machine"]), ""]
 
 
-def _spread(values: Mapping[str, float]) -> str:
-    return f"{values['median']:.2f} ({values['min']:.2f} to {values['max']:.2f})"
+def _telemetry(result: Result) -> list[str]:
+    options = result["options"]
+    lines = [
+        "## What telemetry costs",
+        "",
+        "A server with every metric on and scraped once a second, every trace sent to an OTLP receiver and a log line a request, beside one with all of",
+        f"that off: the demo model, streamed chat completions of {options['max_tokens']} tokens, {options['pairs']} paired rounds. {result['spans']:,} spans arrived, {result['scrapes']} scrapes were answered.",
+        "",
+        "| clients | tokens a second, on ÷ off | time to first token, on ÷ off | processor time, on ÷ off |",
+        "|---|---|---|---|",
+    ]
+    lines += [
+        f"| {row['clients']} | {_spread(row['throughput_ratio'], digits=3)} | {_spread(row['first_token_ratio'], digits=3)} "
+        f"| {row['processor_ratio']:.3f} |"
+        for row in result["results"]
+    ]
+    return [*lines, "", _machine(result["machine"]), ""]
+
+
+def _spread(values: Mapping[str, float], *, digits: int = 2) -> str:
+    return f"{values['median']:.{digits}f} ({values['min']:.2f} to {values['max']:.2f})"
 
 
 def _machine(machine: Mapping[str, Any]) -> str:
@@ -111,7 +132,7 @@ def current() -> str:
     return page(
         *(
             json.loads((RESULTS / name).read_text())
-            for name in ("store_bench.json", "serving.json", "turns.json")
+            for name in ("store_bench.json", "serving.json", "turns.json", "telemetry.json")
         )
     )
 

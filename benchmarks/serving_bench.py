@@ -151,10 +151,10 @@ def demo_folder() -> Path:
     import platformdirs
 
     from app.engine.demo import demo_model
-    from app.engine.loader import _demo_dtype
+    from app.engine.loader import demo_dtype
 
     return demo_model(
-        Path(platformdirs.user_cache_dir("samovar")), dtype=_demo_dtype(), progress=lambda *_: None
+        Path(platformdirs.user_cache_dir("samovar")), dtype=demo_dtype(), progress=lambda *_: None
     )
 
 

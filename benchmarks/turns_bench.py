@@ -3,7 +3,8 @@
 `python -m benchmarks.turns_bench [--turns N] [--think-seconds S] [--json FILE]`
 
 What counts is how many prompt tokens a turn computes, and how long its first token takes. Random models of
-mlx-lm's own classes, larger than those of the tests, with one token a byte: about 4 tokens a word.
+mlx-lm's own classes, larger than those of the tests, with one token a byte: about 4 tokens a word. In the
+loop each is made to call a tool in every step, and the client sends back the call as it got it.
 """
 
 import argparse
@@ -13,7 +14,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -23,21 +24,20 @@ import httpx
 from benchmarks.machine import describe_machine
 from benchmarks.serving_bench import WORDS, Server, free_port, running
 from tests.support.families import FAMILIES
-from tests.support.tiny import make_tiny_model
+from tests.support.scripted_model import make_scripted_model
+from tests.support.templates import HERMES
 
 HYBRID, SLIDING = "lfm2", "gemma3_text"
 END_OF_TURN = 257
 LARGER = 4
-REPLY = "what the server answered"
-"""Stands for the reply of that turn, which the client sends back as it got it."""
-
-TEMPLATE = (
-    "{% for m in messages %}{{ '<|im_start|>' + m.role + '\n' + (m.content or '') }}"
-    "{% for c in m.tool_calls or [] %}"
-    "{{ '<call>' + c.function.name + ' ' + (c.function.arguments | tojson) }}{% endfor %}"
-    "{{ '<|im_end|>\n' }}{% endfor %}"
-    "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
-)
+TOOL: Mapping[str, Any] = {
+    "type": "function",
+    "function": {
+        "name": "look",
+        "description": "What is to be seen at a place.",
+        "parameters": {"type": "object", "properties": {"at": {"type": "string"}}},
+    },
+}
 
 
 @dataclass(frozen=True)
@@ -59,105 +59,127 @@ def words(number: int, count: int) -> str:
     return " ".join(WORDS[(number * 3 + i * i) % len(WORDS)] for i in range(count))
 
 
-def chat(turns: int) -> Iterator[list[dict[str, Any]]]:
-    """The messages of each turn: a system prompt, then questions and answers."""
-    messages: list[dict[str, Any]] = [{"role": "system", "content": words(0, 120)}]
-    for turn in range(turns):
-        messages.append({"role": "user", "content": f"Turn {turn}: {words(turn, 30)}"})
-        yield list(messages)
-        messages.append({"role": "assistant", "content": REPLY})
+@dataclass(frozen=True)
+class Shape:
+    """A kind of conversation: what stands before it, what the client says in each turn, and its tools."""
+
+    system: Mapping[str, Any]
+    turns: Sequence[Mapping[str, Any]]
+    tools: Sequence[Mapping[str, Any]] = ()
 
 
-def tool_loop(steps: int) -> Iterator[list[dict[str, Any]]]:
-    """The messages of each step of an agent: one question, then calls and results, the last role `tool`."""
-    messages: list[dict[str, Any]] = [
-        {"role": "system", "content": words(1, 120)},
-        {"role": "user", "content": words(2, 30)},
+def chat(turns: int) -> Shape:
+    """Questions under a system prompt."""
+    return Shape(
+        {"role": "system", "content": words(0, 120)},
+        [{"role": "user", "content": f"Turn {turn}: {words(turn, 30)}"} for turn in range(turns)],
+    )
+
+
+def tool_loop(steps: int) -> Shape:
+    """An agent's steps: one question, then what the tool said to each call."""
+    results = [
+        {"role": "tool", "content": f"{words(step + 70, 40)}. Step {step}."} for step in range(steps - 1)
     ]
-    for step in range(steps):
-        yield list(messages)
-        call = {"name": "look", "arguments": json.dumps({"at": words(step + 9, 4)})}
-        messages.append(
-            {
-                "role": "assistant",
-                "content": "",
-                "tool_calls": [{"id": f"c{step}", "type": "function", "function": call}],
-            }
+    return Shape(
+        {"role": "system", "content": words(1, 120)},
+        [{"role": "user", "content": words(2, 30)}, *results],
+        (TOOL,),
+    )
+
+
+def lines(loop: Shape) -> list[tuple[Sequence[Mapping[str, Any]], str]]:
+    """What the model says in each step of the loop: a call of its own."""
+    return [
+        (
+            (message,),
+            f'<tool_call>\n{{"name": "look", "arguments": {{"at": "{words(step + 9, 4)}"}}}}\n</tool_call>',
         )
-        messages.append({"role": "tool", "tool_call_id": f"c{step}", "content": words(step + 70, 40)})
+        for step, message in enumerate(loop.turns)
+    ]
 
 
 async def ask(
-    client: httpx.AsyncClient, server: Server, messages: list[dict[str, Any]], key: str
-) -> tuple[Turn, str]:
-    """One streamed turn, and its text."""
+    client: httpx.AsyncClient, server: Server, messages: Sequence[Mapping[str, Any]], shape: Shape, key: str
+) -> tuple[Turn, dict[str, Any]]:
+    """One streamed turn, and its message as a client sends it back."""
     body = {
         "model": server.model,
         "messages": messages,
-        "max_tokens": 64,
+        "max_tokens": 160 if shape.tools else 64,
         "temperature": 0,
-        "logit_bias": {str(END_OF_TURN): -100},
         "prompt_cache_key": key,
         "stream": True,
         "stream_options": {"include_usage": True},
+        # A chat's replies go to their limit; a call ends where it ends.
+        **({"tools": shape.tools} if shape.tools else {"logit_bias": {str(END_OF_TURN): -100}}),
     }
     began, first, usage, text = time.perf_counter(), 0.0, None, ""
+    calls: list[dict[str, Any]] = []
     async with client.stream("POST", f"{server.url}/v1/chat/completions", json=body) as answer:
         answer.raise_for_status()
         async for line in answer.aiter_lines():
             if line.startswith("data: {"):
                 frame = json.loads(line[6:])
                 usage = frame.get("usage") or usage
-                said = frame["choices"][0]["delta"].get("content") if frame["choices"] else None
-                text += said or ""
-                first = first or (time.perf_counter() - began if said else 0.0)
+                delta = frame["choices"][0]["delta"] if frame["choices"] else {}
+                said, called = delta.get("content") or "", delta.get("tool_calls") or []
+                text += said
+                calls += called
+                first = first or (time.perf_counter() - began if said or called else 0.0)
     assert usage is not None
+    assert bool(calls) is bool(shape.tools), f"{server.name} made {len(calls)} calls, and said {text!r}"
     cached = (usage.get("prompt_tokens_details") or {}).get("cached_tokens") or 0
     # A random model may say nothing printable in so few tokens; the end is an upper bound then.
-    return Turn(usage["prompt_tokens"], cached, first or time.perf_counter() - began), text
+    turn = Turn(usage["prompt_tokens"], cached, first or time.perf_counter() - began)
+    echo = {"role": "assistant", "content": text}
+    return turn, {**echo, "tool_calls": calls} if calls else echo
 
 
-async def talk(server: Server, prompts: Iterator[list[dict[str, Any]]], key: str, think: float) -> list[Turn]:
+async def talk(server: Server, shape: Shape, key: str, think: float) -> list[Turn]:
     """A whole conversation, with the time a person takes between its turns."""
+    messages: list[Mapping[str, Any]] = [shape.system]
+    turns: list[Turn] = []
     async with httpx.AsyncClient(timeout=600) as client:
-        turns: list[Turn] = []
-        replies: list[str] = []
-        for messages in prompts:
-            told = iter(replies)
-            echoed = [{**m, "content": next(told)} if m["content"] == REPLY else m for m in messages]
-            turn, reply = await ask(client, server, echoed, key)
+        for message in shape.turns:
+            answered = (
+                {"tool_call_id": messages[-1]["tool_calls"][0]["id"]} if message["role"] == "tool" else {}
+            )
+            messages.append({**message, **answered})
+            turn, reply = await ask(client, server, messages, shape, key)
             turns.append(turn)
-            replies.append(reply)
+            messages.append(reply)
             await asyncio.sleep(think)
-        return turns
+    return turns
 
 
-def larger_model(folder: Path, family: str) -> Path:
-    """A random model large enough for its prefill to take noticeable time."""
+def larger_model(folder: Path, family: str, loop: Shape) -> Path:
+    """A random model large enough for its prefill to take noticeable time; it plays its part of the loop."""
     sizes = ("hidden_size", "intermediate_size", "block_dim", "block_ff_dim")
     larger = {key: LARGER * FAMILIES[family][key] for key in sizes if key in FAMILIES[family]}
-    return make_tiny_model(folder, family, chat_template=TEMPLATE, changes=larger)
+    return make_scripted_model(folder, family, lines(loop), chat_template=HERMES, changes=larger)
 
 
 def compare(family: str, folder: Path, options: argparse.Namespace) -> dict[str, Any]:
     """Both servers on one model, both shapes of conversation."""
-    model = str(larger_model(folder / family, family))
+    shapes = {"chat": chat(options.turns), "tool loop": tool_loop(options.turns)}
+    model = str(larger_model(folder / family, family, shapes["tool loop"]))
     ours, theirs = free_port(), free_port()
-    samovar = [sys.executable, "-m", "app", "serve", "--port", str(ours), "--model", model, "--alias", model]
-    mlx_lm = [sys.executable, "-m", "mlx_lm", "server", "--port", str(theirs), "--model", model]
-    results: dict[str, Any] = {}
+    # The model brings the code that makes it call tools.
+    trusted = ["--model", model, "--trust-remote-code"]
+    samovar = [sys.executable, "-m", "app", "serve", "--port", str(ours), *trusted, "--alias", model]
+    mlx_lm = [sys.executable, "-m", "mlx_lm", "server", "--port", str(theirs), *trusted]
     with running("samovar", samovar, ours, model) as a, running("mlx_lm.server", mlx_lm, theirs, model) as b:
-        for shape, prompts in (("chat", chat), ("tool loop", tool_loop)):
-            results[shape] = {
+        return {
+            name: {
                 server.name: [
                     asdict(turn) | {"computed_tokens": turn.computed_tokens}
-                    for turn in asyncio.run(
-                        talk(server, prompts(options.turns), shape, options.think_seconds)
-                    )
+                    for turn in asyncio.run(talk(server, shape, name, options.think_seconds))
                 ]
                 for server in (a, b)
             }
-    return results
+            for name, shape in shapes.items()
+        }
 
 
 def main() -> None:

@@ -120,8 +120,8 @@ def page(result: Result) -> str:
         "state serves as a whole or not at all, over HTTP; the client sends back what it received, and after",
         "each reply the server has time for its warm-up. *Own* is the new message as the template shows it,",
         "with the generation prompt after it: what has to be computed in any case. What a turn computes",
-        "beyond that is the previous reply, or nothing once it is warmed. In the tool loops every turn but the",
-        "first is a tool's result, and every reply but the last a call that the model is made to write.",
+        "beyond that is the previous reply, or nothing once it is warmed. In the tool loops every turn but",
+        "the first is a tool's result, and every reply but the last a call that the model is made to write.",
         "[Snapshots](snapshots.md) says how it works.",
     ]
     for style, turns in result.items():

@@ -44,7 +44,7 @@ class Services:
     new_id: Callable[[], str]
     """A fresh identifier of letters and digits, never the same twice."""
     metrics: Callable[[str], tuple[bytes, str]] | None
-    """Accept header → body and content type of `/metrics`, on any thread; None where metrics are switched off."""
+    """Accept header → body and content type of `/metrics`, on any thread; None where that is switched off."""
     cache_stats: Callable[[], Mapping[str, Any]]
     """The body of `/v1/cache/stats`, as JSON values."""
     limits: Limits

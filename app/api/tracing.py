@@ -19,8 +19,8 @@ PROVIDER = "samovar"
 class TraceRequests:
     """Middleware: a SERVER span around each request of a route, in the trace its caller began.
 
-    Names and attributes are the stable HTTP conventions of OpenTelemetry. The response names the span where it
-    is recorded, in the `traceresponse` header of W3C Trace Context Level 2.
+    Names and attributes are the stable HTTP conventions of OpenTelemetry. The response names the span where
+    it is recorded, in the `traceresponse` header of W3C Trace Context Level 2.
     """
 
     def __init__(self, app: ASGIApp, tracer: Tracer) -> None:
@@ -130,7 +130,8 @@ def _request_attributes(scope: HTTPScope, route: str, headers: dict[str, str]) -
     if server := scope["server"]:
         attributes["server.address"] = server[0]
         if server[1] is not None:
-            attributes["server.port"] = server[1]
+            # Granian gives it as text.
+            attributes["server.port"] = int(server[1])
     if agent := headers.get("user-agent"):
         attributes["user_agent.original"] = agent
     return attributes

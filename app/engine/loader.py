@@ -54,13 +54,10 @@ def load_model(source: ModelSource, *, cache_folder: Path, progress: Progress) -
     Raises:
         ModelError: it cannot be found, read or used; the message says which and what to do.
     """
-    path = source.path or str(demo_model(cache_folder, dtype=_demo_dtype(), progress=progress))
+    path = source.path or str(demo_model(cache_folder, dtype=demo_dtype(), progress=progress))
     progress("loading the model", 0, 1)
     network, tokenizer, config = _load(path, source)
     progress("loading the model", 1, 1)
-    if source.chat_template:
-        tokenizer.chat_template = _read_template(source.chat_template)
-        tokenizer.has_chat_template = True
     name = source.alias or _name(source.path)
     caches = make_prompt_cache(network)
     return LoadedModel(
@@ -85,10 +82,12 @@ def _load(path: str, source: ModelSource) -> tuple[Any, Any, dict[str, Any]]:
         raise ModelError(f"{folder} is not a model folder: it has no config.json")
     if source.adapter_path and not Path(source.adapter_path).is_dir():
         raise ModelError(f"adapter folder {source.adapter_path} does not exist")
+    # Given at load, because mlx-lm finds in the template how the model writes its tool calls.
+    template = {"chat_template": _read_template(source.chat_template)} if source.chat_template else {}
     try:
         network, tokenizer, config = load(
             str(folder) if folder.exists() else path,
-            tokenizer_config={"trust_remote_code": source.trust_remote_code},
+            tokenizer_config={"trust_remote_code": source.trust_remote_code, **template},
             adapter_path=source.adapter_path or None,
             revision=source.revision or None,
             return_config=True,
@@ -115,8 +114,8 @@ def context_length(config: Mapping[str, Any]) -> int:
     return _DEFAULT_CONTEXT_LENGTH
 
 
-def _demo_dtype() -> mx.Dtype:
-    """On a CPU dense float32 is the fast form by far; a GPU takes half the memory and is faster for it."""
+def demo_dtype() -> mx.Dtype:
+    """Of the demo model. On a CPU dense float32 is the fast form by far; a GPU is faster with half the bytes."""
     return mx.float32 if mx.default_device().type == mx.DeviceType.cpu else mx.bfloat16
 
 

@@ -1,8 +1,9 @@
 """From messages to tokens, and to the position that later turns repeat. Touches no device: any thread."""
 
+import contextlib
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import Enum, auto
 from typing import Any
@@ -26,6 +27,10 @@ _CALLED = (
     },
     {"role": "tool", "tool_call_id": _CALL_ID, "content": "ok"},
 )
+
+
+_TEMPLATE_FAILURES = (TemplateError, TypeError, ValueError, KeyError, AttributeError, IndexError)
+"""A template is a program over the client's data: it can fail in any way its author left open."""
 
 
 class _End(Enum):
@@ -56,7 +61,7 @@ class PromptRenderer:
         self._adapter = adapter
 
     def prepare(self, chat: ChatPrompt, *, tenant: str) -> PreparedPrompt:
-        """Render and tokenise a conversation, and find where its history ends.
+        """Render and tokenise a conversation, and find how far its next turn repeats it.
 
         Raises:
             RequestError: the template refuses it.
@@ -94,22 +99,28 @@ class PromptRenderer:
                 code="no_chat_template",
             )
         try:
-            rendered: str = self._tokenizer.apply_chat_template(
-                [with_object_arguments(message) for message in chat.messages],
-                tools=list(chat.tools) if chat.tools else None,
-                add_generation_prompt=end is _End.GENERATION_PROMPT,
-                # Left out where it is not wanted: a model's own renderer need not know it.
-                **({"continue_final_message": True} if end is _End.OPEN_REPLY else {}),
-                tokenize=False,
-                **chat.template_kwargs,
-            )
-        # A template is a program over the client's data: it can fail in any way its author left open.
-        except (TemplateError, TypeError, ValueError, KeyError, AttributeError, IndexError) as error:
+            return self._apply(chat, end, [with_object_arguments(message) for message in chat.messages])
+        except _TEMPLATE_FAILURES as error:
+            if any(message.get("tool_calls") for message in chat.messages):
+                # Some templates put a call together as text, and cannot print its arguments as an object.
+                with contextlib.suppress(*_TEMPLATE_FAILURES):
+                    return self._apply(chat, end, chat.messages)
             # The first line: what follows it is the rendered conversation, or a stack of template lines.
             reason = (str(error).splitlines() or [type(error).__name__])[0]
             raise RequestError(
                 f"the model's chat template cannot render these messages: {reason}", param="messages"
             ) from error
+
+    def _apply(self, chat: ChatPrompt, end: _End, messages: Sequence[Mapping[str, Any]]) -> str:
+        rendered: str = self._tokenizer.apply_chat_template(
+            list(messages),
+            tools=list(chat.tools) if chat.tools else None,
+            add_generation_prompt=end is _End.GENERATION_PROMPT,
+            # Left out where it is not wanted: a model's own renderer need not know it.
+            **({"continue_final_message": True} if end is _End.OPEN_REPLY else {}),
+            tokenize=False,
+            **chat.template_kwargs,
+        )
         return rendered
 
     def _encode(self, text: str) -> list[int]:

@@ -62,7 +62,9 @@ class Reuse(Generic[P, S]):
     def start(self, job: Job) -> Start[S]:
         """The best stored state that can really be restored, else a cold start; counted either way."""
         if not job.use_snapshots:
-            self._store.skip(Miss.OPTED_OUT, prompt_tokens=len(job.tokens), cause=job.trace)
+            self._store.skip(
+                Miss.OPTED_OUT, prompt_tokens=len(job.tokens), tenant=job.bucket.tenant, cause=job.trace
+            )
             return Start(0, None, Miss.OPTED_OUT)
         found = self._store.find(bucket=job.bucket, session=job.session, tokens=job.packed)
         failed = 0
@@ -124,9 +126,7 @@ class Reuse(Generic[P, S]):
 
     def keep_boundary(self, job: Job, boundary: Boundary) -> bool:
         """Store the state of a job whose prefill stands at `boundary`; whether that was done."""
-        return (
-            not self._is_held(job, boundary) and self._keep(job, boundary.origin, boundary.length) is None
-        )
+        return not self._is_held(job, boundary) and self._keep(job, boundary.origin, boundary.length) is None
 
     def _is_held(self, job: Job, boundary: Boundary) -> bool:
         """Whether another job that started cold beside this one has brought their anchor already."""
@@ -179,7 +179,13 @@ class Reuse(Generic[P, S]):
 
     def _refuse(self, job: Job, reason: Rejection, origin: Origin, n_tokens: int) -> None:
         self._store.refuse(
-            reason, origin=origin, session=job.session, tokens=n_tokens, nbytes=0, cause=job.trace
+            reason,
+            origin=origin,
+            session=job.session,
+            tokens=n_tokens,
+            nbytes=0,
+            tenant=job.bucket.tenant,
+            cause=job.trace,
         )
 
     def sweep(self) -> None:

@@ -51,9 +51,7 @@ class Server(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ]
     state_folder: Annotated[
         str,
-        Meta(
-            description="Folder for what outlives the process, the journal of starts; empty is the user's."
-        ),
+        Meta(description="Folder for what outlives the process, the journal of starts; empty is the user's."),
     ]
     crash_loop_starts: Annotated[
         Annotated[int, Meta(ge=1, le=1000)] | Off,

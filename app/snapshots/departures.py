@@ -51,10 +51,16 @@ class Departures(Generic[P]):
         self._limits = limits
 
     def remove(
-        self, entry: Entry[P], reason: Removal, journal: Journal, *, self_eviction: bool = False
+        self,
+        entry: Entry[P],
+        reason: Removal,
+        journal: Journal,
+        *,
+        self_eviction: bool = False,
+        for_quota: bool = False,
     ) -> None:
-        """Let go of `entry`, which must be held."""
-        if reason in EVICTIONS:
+        """Let go of `entry`, which must be held. `for_quota`: a larger store would not have kept it."""
+        if reason in EVICTIONS and not for_quota:
             self._ghosts.remember(entry, self._held.index.tokens(entry))
         self._held.remove(entry)
         self._guesses.pop(entry.facts.id, None)
@@ -79,18 +85,35 @@ class Departures(Generic[P]):
                 self.remove(oldest, Removal.TTL, journal)
 
     def make_room(
-        self, victim: Entry[P], reason: Removal, journal: Journal, *, self_eviction: bool = False
+        self,
+        victim: Entry[P],
+        reason: Removal,
+        journal: Journal,
+        *,
+        self_eviction: bool = False,
+        for_quota: bool = False,
     ) -> None:
         """Remove `victim` for `reason`; but a kept one was superseded long ago, and is no eviction now."""
         if victim.standing is Standing.KEPT:
             self.remove(victim, Removal.SUPERSEDED, journal)
         else:
-            self.remove(victim, reason, journal, self_eviction=self_eviction)
+            self.remove(victim, reason, journal, self_eviction=self_eviction, for_quota=for_quota)
 
-    def enforce_caps(self, newcomer: Entry[P], walk: Walk[P], journal: Journal) -> None:
-        """Remove others until all limits hold; `walk` is what stood around the newcomer before it came."""
+    def enforce_caps(self, newcomer: Entry[P], walk: Walk[P], journal: Journal, *, quota: int | None) -> None:
+        """Remove others until all limits hold, those of the newcomer's own tenant first.
+
+        `walk` is what stood around the newcomer before it came. `quota`: the most bytes of its tenant.
+        """
         held = self._held
+        tenant = newcomer.bucket.tenant
         boundary = turn_boundary(newcomer, walk, held)
+        if quota is not None:
+            # A larger store has the same quotas, and its ghosts of this tenant would leave before these.
+            self._ghosts.fit(tenant, max(quota - held.of(tenant).nbytes, 0))
+            while held.of(tenant).nbytes > quota:
+                victim = next_victim(held.of(tenant), newcomer, boundary)
+                own = same_session(victim, newcomer)
+                self.make_room(victim, Removal.LRU_BYTES, journal, self_eviction=own, for_quota=True)
         while (reason := self._limits.exceeded(len(held), held.nbytes, held.arrays)) is not None:
             victim = next_victim(held, newcomer, boundary)
             self.make_room(victim, reason, journal, self_eviction=same_session(victim, newcomer))

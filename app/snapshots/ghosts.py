@@ -20,6 +20,11 @@ from app.snapshots.succession import superseded_by
 FACTORS = {Growth.HALF_MORE: Fraction(3, 2), Growth.DOUBLE: Fraction(2), Growth.FOURFOLD: Fraction(4)}
 """Ascending: what a larger store holds, every larger one holds as well."""
 
+_BANDS: tuple[Growth | None, ...] = (*FACTORS, None)
+"""The last is what only a store without a limit on its bytes would hold: it tells how much is wanted."""
+
+_NO_LIMIT_BYTES = 2**62
+
 MAX_TOKEN_BYTES = 64 * 2**20
 """Of all token vectors together: 16 million tokens, which are some gigabytes of most models' state."""
 
@@ -54,7 +59,8 @@ class Ghosts(Generic[P]):
 
     A store of k times the capacity holds what is really held and the bands up to k, in the same order of
     leaving. So its own least recently used ghost leaves a band for the next when that no longer fits: the
-    bands are those stores, without their being run. Not thread-safe: its owner has the lock.
+    bands are those stores, without their being run. The last band holds the rest, as far as other limits
+    and the bound on tokens go. Not thread-safe: its owner has the lock.
 
     Args:
         limits: of the real store; the larger ones have the same, but for the capacity.
@@ -65,10 +71,12 @@ class Ghosts(Generic[P]):
         self.set_limits(limits)
         self._census = census
         self._index: Index[Shell] = Index()
-        self._bands: dict[Growth, OrderedDict[int, Entry[Shell]]] = {
-            growth: OrderedDict() for growth in FACTORS
+        self._bands: dict[Growth | None, OrderedDict[int, Entry[Shell]]] = {
+            growth: OrderedDict() for growth in _BANDS
         }
-        self._totals = dict.fromkeys(FACTORS, _Totals(0, 0, 0))
+        self._totals = dict.fromkeys(_BANDS, _Totals(0, 0, 0))
+        # tenant → its ghosts, the one that left first first.
+        self._of_tenant: dict[str, dict[int, Entry[Shell]]] = {}
         self._token_bytes = 0
 
     @property
@@ -79,10 +87,11 @@ class Ghosts(Generic[P]):
     def set_limits(self, limits: Limits) -> None:
         """The real store has other limits from now on."""
         self._limits = limits
-        self._larger = {
+        self._larger: dict[Growth | None, Limits] = {
             growth: replace(limits, capacity_bytes=int(limits.capacity_bytes * factor))
             for growth, factor in FACTORS.items()
         }
+        self._larger[None] = replace(limits, capacity_bytes=_NO_LIMIT_BYTES)
 
     def remember(self, entry: Entry[P], tokens: TokenBytes) -> None:
         """An entry of exactly `tokens` had to go, or found no room; only a larger store would hold it."""
@@ -102,8 +111,9 @@ class Ghosts(Generic[P]):
                 self.forget(equal.facts.id)
         self._index.add(ghost, tokens)
         self._census.add(ghost)
+        self._of_tenant.setdefault(ghost.bucket.tenant, {})[facts.id] = ghost
         self._token_bytes += facts.tokens * BYTES_PER_TOKEN
-        self._enter(next(iter(FACTORS)), ghost)
+        self._enter(_BANDS[0], ghost)
 
     def make_way(self, newcomer: Entry[P], tokens: TokenBytes) -> list[int]:
         """Forget what `newcomer` would have replaced or superseded; the ids of the latter."""
@@ -122,9 +132,24 @@ class Ghosts(Generic[P]):
             if entry_id in band:
                 self._drop(self._leave(growth, entry_id))
 
-    def clear(self) -> None:
-        """Forget everything."""
-        for ghost in list(self._all()):
+    def clear(self, tenant: str | None = None) -> None:
+        """Forget everything, or all of one tenant."""
+        for ghost in list(self._all() if tenant is None else self._of_tenant.get(tenant, {}).values()):
+            self.forget(ghost.facts.id)
+
+    def forget_session(self, tenant: str, session: str) -> None:
+        """Forget all of one session."""
+        for ghost in self._index.of_session(tenant, session):
+            self.forget(ghost.facts.id)
+
+    def fit(self, tenant: str, nbytes: int) -> None:
+        """Forget a tenant's ghosts, the oldest first, until they weigh at most `nbytes`."""
+        ghosts = list(self._of_tenant.get(tenant, {}).values())
+        weight = sum(ghost.facts.nbytes for ghost in ghosts)
+        for ghost in ghosts:
+            if weight <= nbytes:
+                return
+            weight -= ghost.facts.nbytes
             self.forget(ghost.facts.id)
 
     def reach(
@@ -139,6 +164,7 @@ class Ghosts(Generic[P]):
             for candidate in candidates
             if candidate.use_tokens > more_than and not self._limits.expired(now - candidate.last_used)
         }
+        # Of what only the last band has, the answer is that no growth we speak of would do.
         return next((growth for growth, band in self._bands.items() if not fit.isdisjoint(band)), None)
 
     def settle(self, entries: int, nbytes: int, arrays: int, now: float) -> None:
@@ -151,32 +177,31 @@ class Ghosts(Generic[P]):
             now: on the clock.
         """
         within = _Totals(entries, nbytes, arrays)
-        growths = list(FACTORS)
-        for growth, larger in zip(growths, [*growths[1:], None], strict=True):
+        for place, growth in enumerate(_BANDS):
             band = self._bands[growth]
             while band and self._limits.expired(now - next(iter(band.values())).last_used):
                 self._drop(self._leave(growth, next(iter(band))))
             while band and self._larger[growth].exceeded(*within.plus(self._totals[growth])) is not None:
                 ghost = self._leave(growth, next(iter(band)))
-                if larger is None:
+                if growth is None:
                     self._drop(ghost)
                 else:
-                    self._enter(larger, ghost)
+                    self._enter(_BANDS[place + 1], ghost)
             within = within.plus(self._totals[growth])
         while self._token_bytes > MAX_TOKEN_BYTES:
             # The largest store's band comes last, and in a band the least recently used first.
-            growth = next(growth for growth in reversed(growths) if self._bands[growth])
+            growth = next(growth for growth in reversed(_BANDS) if self._bands[growth])
             self._drop(self._leave(growth, next(iter(self._bands[growth]))))
 
     def _all(self) -> Iterator[Entry[Shell]]:
         for band in self._bands.values():
             yield from band.values()
 
-    def _enter(self, growth: Growth, ghost: Entry[Shell]) -> None:
+    def _enter(self, growth: Growth | None, ghost: Entry[Shell]) -> None:
         self._bands[growth][ghost.facts.id] = ghost
         self._totals[growth] = self._totals[growth].plus(_Totals(1, ghost.facts.nbytes, ghost.facts.arrays))
 
-    def _leave(self, growth: Growth, entry_id: int) -> Entry[Shell]:
+    def _leave(self, growth: Growth | None, entry_id: int) -> Entry[Shell]:
         ghost = self._bands[growth].pop(entry_id)
         less = _Totals(-1, -ghost.facts.nbytes, -ghost.facts.arrays)
         self._totals[growth] = self._totals[growth].plus(less)
@@ -185,4 +210,8 @@ class Ghosts(Generic[P]):
     def _drop(self, ghost: Entry[Shell]) -> None:
         self._index.remove(ghost)
         self._census.remove(ghost)
+        tenant = ghost.bucket.tenant
+        del self._of_tenant[tenant][ghost.facts.id]
+        if not self._of_tenant[tenant]:
+            del self._of_tenant[tenant]
         self._token_bytes -= ghost.facts.tokens * BYTES_PER_TOKEN

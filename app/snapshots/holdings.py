@@ -9,6 +9,7 @@ from app.events import EntryFacts, Occupancy, Origin
 from app.snapshots.census import Census
 from app.snapshots.entry import Bucket, Entry, P, Standing, TokenBytes
 from app.snapshots.index import Index
+from app.snapshots.share import Share
 
 
 class Holdings(Generic[P]):
@@ -32,6 +33,8 @@ class Holdings(Generic[P]):
         }
         # bucket and session → its kept entries, in the order of their line.
         self._kept: dict[tuple[Bucket, str | None], dict[int, Entry[P]]] = {}
+        # Only tenants that hold something are in it.
+        self._shares: dict[str, Share[P]] = {}
         self._by_origin = dict.fromkeys(Origin, (0, 0))
         self._uses = 0
 
@@ -45,6 +48,10 @@ class Holdings(Generic[P]):
     def first(self, standing: Standing) -> Entry[P] | None:
         """The least recently used entry of that standing."""
         return next(iter(self._lines[standing].values()), None)
+
+    def of(self, tenant: str) -> Share[P]:
+        """What that tenant holds; not to be kept."""
+        return self._shares.get(tenant) or Share()
 
     def get(self, entry_id: int) -> Entry[P] | None:
         """The entry of that id, if it is still held."""
@@ -102,11 +109,16 @@ class Holdings(Generic[P]):
         self._uses += 1
         entry.used = self._uses
         self._lines[entry.standing][entry.facts.id] = entry
+        self._shares.setdefault(entry.bucket.tenant, Share()).line_up(entry)
         if entry.standing is Standing.KEPT:
             self._kept.setdefault((entry.bucket, entry.facts.session), {})[entry.facts.id] = entry
 
     def _leave_line(self, entry: Entry[P]) -> None:
         del self._lines[entry.standing][entry.facts.id]
+        share = self._shares[entry.bucket.tenant]
+        share.leave_line(entry)
+        if not share:
+            del self._shares[entry.bucket.tenant]
         if entry.standing is Standing.KEPT:
             place = (entry.bucket, entry.facts.session)
             del self._kept[place][entry.facts.id]

@@ -49,6 +49,12 @@ class Index(Generic[P]):
                 return self.own(other, session, tokens).common_tokens
         return 0
 
+    def of_session(self, tenant: str, session: str) -> list[Entry[P]]:
+        """Every entry of that session, in whichever bucket."""
+        buckets = self._buckets.get((tenant, session), {})
+        trees = (self._trees[_Place(bucket, session, shared=False)] for bucket in buckets)
+        return [entry for tree in trees for entry in tree.entries()]
+
     def add(self, entry: Entry[P], tokens: TokenBytes) -> None:
         """File `entry` under its tokens, as the most recently used. The place must be free."""
         place = _place(entry)

@@ -36,7 +36,7 @@ class Found(Generic[P]):
     `reason` is, the first that holds:
         `disabled`: the store is off.
         `too_short`: the request is not longer than `min_prefix_tokens`, so nothing could serve it.
-        `empty`: the store holds no entry at all.
+        `empty`: the tenant has no entry at all; what others have is not for it to know.
         `restore_failed`: there are candidates, so a miss means that none could be restored.
         `incompatible`: nothing shares even the first token, but the bucket of the same tenant that this
             session inserted into last, other than this one, shares at least `min_prefix_tokens`.
@@ -53,6 +53,7 @@ class Found(Generic[P]):
     started: float
     ended: float
     growth: Growth | None = None
+    tenant: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from enum import StrEnum
 from fractions import Fraction
 
 HEADROOM = Fraction(1, 4)
-"""On top of what was needed: conversations grow by a turn between two looks at the numbers."""
+"""On top of what was needed, and one snapshot at least: conversations grow, and another one may come."""
 
 LEAST_ENTRIES = 2
 """A store that holds one snapshot serves one conversation, and not beside another."""
@@ -91,25 +91,41 @@ class Recommendation:
         return self.wanted_bytes <= self.available_bytes
 
 
-def with_headroom(nbytes: int) -> int:
-    """`nbytes` and the headroom on top."""
-    return math.ceil(nbytes * (1 + HEADROOM))
+def snapshots_between_turns(*, warmup: bool, truncatable: bool) -> int:
+    """How many snapshots a conversation holds: its last, and where the next turn is prepared, that one.
+
+    A state that can be cut back serves as both.
+    """
+    return 2 if warmup and not truncatable else 1
 
 
-def for_conversations(size: StateSize, *, sessions: int, tokens: int, available_bytes: int) -> Recommendation:
-    """What so many conversations of so many tokens need; never less than two snapshots."""
-    each = size.nbytes(tokens)
-    return Recommendation(
-        Basis.MODEL, sessions, each, with_headroom(each * max(sessions, LEAST_ENTRIES)), available_bytes
-    )
+def with_headroom(nbytes: int, snapshot_bytes: int) -> int:
+    """`nbytes` and the headroom on top, where the largest snapshot has `snapshot_bytes`."""
+    return nbytes + max(math.ceil(nbytes * HEADROOM), snapshot_bytes)
 
 
-def from_model(size: StateSize, *, context_length: int, available_bytes: int) -> Recommendation:
-    """What to begin with: nothing has been measured yet."""
+def for_conversations(
+    size: StateSize, *, sessions: int, tokens: int, snapshots_each: int = 1, available_bytes: int
+) -> Recommendation:
+    """What so many conversations of so many tokens need; never less than two snapshots.
+
+    `snapshots_each`: how many a conversation holds, see `snapshots_between_turns`.
+    """
+    snapshot_bytes = size.nbytes(tokens)
+    each = snapshot_bytes * snapshots_each
+    needed = max(each * sessions, LEAST_ENTRIES * snapshot_bytes)
+    return Recommendation(Basis.MODEL, sessions, each, with_headroom(needed, snapshot_bytes), available_bytes)
+
+
+def from_model(
+    size: StateSize, *, context_length: int, snapshots_each: int = 1, available_bytes: int
+) -> Recommendation:
+    """What to begin with: nothing has been measured yet. The arguments are those of `for_conversations`."""
     return for_conversations(
         size,
         sessions=START_SESSIONS,
         tokens=min(START_TOKENS, context_length),
+        snapshots_each=snapshots_each,
         available_bytes=available_bytes,
     )
 
@@ -125,5 +141,9 @@ def from_demand(*, nbytes: int, sessions: int, largest_bytes: int, available_byt
     """
     needed = max(nbytes, LEAST_ENTRIES * largest_bytes)
     return Recommendation(
-        Basis.MEASURED, sessions, nbytes // max(sessions, 1), with_headroom(needed), available_bytes
+        Basis.MEASURED,
+        sessions,
+        nbytes // max(sessions, 1),
+        with_headroom(needed, largest_bytes),
+        available_bytes,
     )

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from app.events import (
+    EntryFacts,
     Event,
     Growth,
     LookupHit,
@@ -59,12 +60,10 @@ class TallyReading:
     occupancy: Occupancy
 
 
-class Tally:
-    """A listener that counts what a store did. Must hear every transaction of it, in order."""
+class _Counts:
+    """Everything that is counted of some of a store's events. Not thread-safe: its owner has the lock."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._seq = 0
         self._inserts = dict.fromkeys(Origin, 0)
         self._inserted_bytes = dict.fromkeys(Origin, 0)
         self._removals = dict.fromkeys(Removal, 0)
@@ -75,44 +74,42 @@ class Tally:
         self._lookup_tokens = 0
         self._reused_tokens = 0
         self._ghost_hits = dict.fromkeys(Growth, 0)
-        self._occupancy = Occupancy(0, 0, 0, dict.fromkeys(Origin, (0, 0)))
+        self._by_origin = dict.fromkeys(Origin, (0, 0))
+        self._arrays = 0
 
-    def __call__(self, event: Event) -> None:
-        """Count a `Transaction` as a whole; other events are not the store's."""
-        if not isinstance(event, Transaction):
-            return
-        with self._lock:
-            for part in event.events:
-                self._count(part)
-            self._seq = event.seq
-            self._occupancy = event.occupancy
+    def occupancy(self) -> Occupancy:
+        """What is left of all that came; when it was used is not counted."""
+        entries, nbytes = map(sum, zip(*self._by_origin.values(), strict=True))
+        return Occupancy(entries, nbytes, self._arrays, dict(self._by_origin))
 
-    def read(self) -> TallyReading:
-        """All counts at one instant."""
-        with self._lock:
-            return TallyReading(
-                seq=self._seq,
-                inserts=dict(self._inserts),
-                inserted_bytes=dict(self._inserted_bytes),
-                removals=dict(self._removals),
-                removed_bytes=dict(self._removed_bytes),
-                self_evictions=self._self_evictions,
-                rejections=dict(self._rejections),
-                lookups=dict(self._lookups),
-                lookup_tokens=self._lookup_tokens,
-                reused_tokens=self._reused_tokens,
-                ghost_hits=dict(self._ghost_hits),
-                occupancy=self._occupancy,
-            )
+    def read(self, seq: int, occupancy: Occupancy) -> TallyReading:
+        """All counts now, beside what the store holds."""
+        return TallyReading(
+            seq=seq,
+            inserts=dict(self._inserts),
+            inserted_bytes=dict(self._inserted_bytes),
+            removals=dict(self._removals),
+            removed_bytes=dict(self._removed_bytes),
+            self_evictions=self._self_evictions,
+            rejections=dict(self._rejections),
+            lookups=dict(self._lookups),
+            lookup_tokens=self._lookup_tokens,
+            reused_tokens=self._reused_tokens,
+            ghost_hits=dict(self._ghost_hits),
+            occupancy=occupancy,
+        )
 
-    def _count(self, event: SnapshotEvent) -> None:
+    def count(self, event: SnapshotEvent) -> None:
+        """Count one event."""
         match event:
             case SnapshotInserted(entry=entry):
                 self._inserts[entry.origin] += 1
                 self._inserted_bytes[entry.origin] += entry.nbytes
+                self._book(entry, 1)
             case SnapshotRemoved(entry=entry, reason=removal):
                 self._removals[removal] += 1
                 self._removed_bytes[removal] += entry.nbytes
+                self._book(entry, -1)
                 self._self_evictions += event.self_eviction
             case SnapshotRejected(reason=rejection):
                 self._rejections[rejection] += 1
@@ -126,10 +123,51 @@ class Tally:
                 self._lookup_tokens += 0 if miss in NOT_ASKED else prompt_tokens
                 self._count_growth(event.growth)
 
+    def _book(self, entry: EntryFacts, sign: int) -> None:
+        entries, nbytes = self._by_origin[entry.origin]
+        self._by_origin[entry.origin] = (entries + sign, nbytes + sign * entry.nbytes)
+        self._arrays += sign * entry.arrays
+
     def _count_growth(self, least: Growth | None) -> None:
         growths = list(Growth)
         for growth in growths[growths.index(least) :] if least is not None else ():
             self._ghost_hits[growth] += 1
+
+
+class Tally:
+    """A listener that counts what a store did, for all and for each tenant. Must hear every transaction."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._seq = 0
+        self._all = _Counts()
+        self._tenants: dict[str, _Counts] = {}
+        self._occupancy = Occupancy(0, 0, 0, dict.fromkeys(Origin, (0, 0)))
+
+    def __call__(self, event: Event) -> None:
+        """Count a `Transaction` as a whole; other events are not the store's."""
+        if not isinstance(event, Transaction):
+            return
+        with self._lock:
+            for part in event.events:
+                self._all.count(part)
+                self._tenants.setdefault(_tenant(part), _Counts()).count(part)
+            self._seq = event.seq
+            self._occupancy = event.occupancy
+
+    def read(self, tenant: str | None = None) -> TallyReading:
+        """All counts at one instant, or those of one tenant, whose `oldest_used` is not known."""
+        with self._lock:
+            if tenant is None:
+                return self._all.read(self._seq, self._occupancy)
+            counts = self._tenants.get(tenant, _Counts())
+            return counts.read(self._seq, counts.occupancy())
+
+
+def _tenant(event: SnapshotEvent) -> str:
+    if isinstance(event, SnapshotRejected | LookupMissed):
+        return event.tenant
+    return event.entry.tenant
 
 
 def stats_payload(reading: TallyReading, limits: Limits, *, now: float) -> dict[str, object]:

@@ -1,7 +1,7 @@
 """Keeps model state of conversations within limits and says what happened. Knows no MLX, HTTP or metrics."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Generic, NamedTuple
@@ -32,9 +32,9 @@ from app.snapshots.holdings import Holdings
 from app.snapshots.limits import Limits
 from app.snapshots.lookup import Candidate, Found, look_up
 from app.snapshots.outbox import Outbox
+from app.snapshots.share import Quota, no_quota
 from app.snapshots.succession import standing_after_use
-
-_FOR_WANT_OF_ROOM = (Rejection.OVERSIZED, Rejection.LOW_MEMORY)
+from app.snapshots.verdict import verdict
 
 
 class Cleared(NamedTuple):
@@ -57,10 +57,19 @@ class SnapshotStore(Generic[P]):
         limits: what it may hold.
         clock: monotonic seconds.
         emit: takes every `Transaction`; must not raise (`app.bus.Bus.publish` does not).
+        quota: what each tenant may hold of it; asked under the lock.
     """
 
-    def __init__(self, limits: Limits, *, clock: Clock = monotonic, emit: Emit = discard) -> None:
+    def __init__(
+        self,
+        limits: Limits,
+        *,
+        clock: Clock = monotonic,
+        emit: Emit = discard,
+        quota: Quota = no_quota,
+    ) -> None:
         self._limits = limits
+        self._quota = quota
         self._clock = clock
         self._lock = threading.Lock()
         self._census = Census()
@@ -101,18 +110,18 @@ class SnapshotStore(Generic[P]):
                 reason = Miss.DISABLED
             elif prompt_tokens <= self._limits.min_prefix_tokens:
                 reason = Miss.TOO_SHORT
-            elif not self._held:
+            elif not self._held.of(bucket.tenant):
                 reason = Miss.EMPTY
             else:
                 candidates, reason, common = look_up(
                     self._held.index, self._limits, bucket=bucket, session=session, tokens=tokens
                 )
                 growth = self._reach(bucket, session, tokens, journal.now, candidates)
-                return Found(
-                    candidates, reason, common, prompt_tokens, tokens, journal.now, self._clock(), growth
-                )
+                times = journal.now, self._clock()
+                return Found(candidates, reason, common, prompt_tokens, tokens, *times, growth, bucket.tenant)
             growth = self._reach(bucket, session, tokens, journal.now) if reason is Miss.EMPTY else None
-            return Found((), reason, 0, prompt_tokens, tokens, journal.now, self._clock(), growth)
+            times = journal.now, self._clock()
+            return Found((), reason, 0, prompt_tokens, tokens, *times, growth, bucket.tenant)
 
     def hit(
         self,
@@ -163,14 +172,17 @@ class SnapshotStore(Generic[P]):
                     found.common_prefix_tokens,
                     failed_restores,
                     found.growth,
+                    found.tenant,
                 )
             )
         return found.reason
 
-    def skip(self, reason: Miss, *, prompt_tokens: int, cause: TraceRef | None = None) -> None:
+    def skip(
+        self, reason: Miss, *, prompt_tokens: int, tenant: str = "", cause: TraceRef | None = None
+    ) -> None:
         """Say that a request starts cold without a lookup."""
         with self._transaction(StoreCall.LOOKUP, cause) as journal:
-            journal.events.append(LookupMissed(reason, prompt_tokens, 0, 0))
+            journal.events.append(LookupMissed(reason, prompt_tokens, 0, 0, tenant=tenant))
 
     def insert(
         self,
@@ -191,10 +203,19 @@ class SnapshotStore(Generic[P]):
         otherwise.
         """
         session = None if origin is Origin.SYSTEM else session
+        tenant = bucket.tenant
         with self._transaction(StoreCall.INSERT, cause) as journal:
             facts = EntryFacts(
-                self._last_id + 1, origin, session, token_count(tokens), payload.nbytes, payload.arrays
+                self._last_id + 1,
+                origin,
+                session,
+                token_count(tokens),
+                payload.nbytes,
+                payload.arrays,
+                tenant,
             )
+            # Asked once: it may change between two questions.
+            quota = self._quota(tenant)
             entry = Entry(
                 facts,
                 bucket,
@@ -204,13 +225,13 @@ class SnapshotStore(Generic[P]):
                 last_used=journal.now,
                 tentative=tentative,
             )
-            reason = self._limits.rejection(facts.tokens, facts.nbytes, facts.arrays)
-            if reason is None and tentative and not self._has_room_for(facts):
-                reason = Rejection.LOW_MEMORY
+            reason, remembered = verdict(
+                facts, limits=self._limits, held=self._held, quota=quota, tentative=tentative
+            )
             if reason is not None:
-                if reason in _FOR_WANT_OF_ROOM:
-                    self._remember_refused(entry, tokens)
-                journal.events.append(self._rejected(reason, origin, session, facts.tokens, facts.nbytes))
+                if remembered:
+                    self._remember_refused(entry, tokens, quota)
+                journal.events.append(self._rejected(reason, facts, quota))
                 return reason
             self._last_id = facts.id
             walk = self._held.index.around(entry, tokens)
@@ -227,7 +248,7 @@ class SnapshotStore(Generic[P]):
                 self._leaving.tie(entry, walk)
             journal.events.append(SnapshotInserted(entry.facts))
             self._leaving.remove_expired(journal)
-            self._leaving.enforce_caps(entry, walk, journal)
+            self._leaving.enforce_caps(entry, walk, journal, quota=quota)
         return None
 
     def refuse(
@@ -238,11 +259,13 @@ class SnapshotStore(Generic[P]):
         session: str | None,
         tokens: int,
         nbytes: int,
+        tenant: str = "",
         cause: TraceRef | None = None,
     ) -> None:
         """Say that a snapshot was refused before it reached the store."""
         with self._transaction(StoreCall.INSERT, cause) as journal:
-            journal.events.append(self._rejected(reason, origin, session, tokens, nbytes))
+            facts = EntryFacts(0, origin, session, tokens, nbytes, 0, tenant)
+            journal.events.append(self._rejected(reason, facts, self._quota(tenant)))
 
     def sweep(self) -> int:
         """Remove what has expired; costs what it removes. Returns how many entries went."""
@@ -250,14 +273,27 @@ class SnapshotStore(Generic[P]):
             self._leaving.remove_expired(journal)
             return len(journal.events)
 
-    def clear(self) -> Cleared:
-        """Remove everything. The numbers are those of the very removal."""
+    def clear(self, tenant: str | None = None) -> Cleared:
+        """Remove everything, or all of one tenant. The numbers are those of the very removal."""
         with self._transaction(StoreCall.CLEAR) as journal:
-            cleared = Cleared(len(self._held), self._held.nbytes)
-            for entry in list(self._held):
-                self._leaving.remove(entry, Removal.CLEARED, journal)
-            self._ghosts.clear()
+            cleared = self._remove_all(self._held if tenant is None else self._held.of(tenant), journal)
+            self._ghosts.clear(tenant)
             return cleared
+
+    def forget_session(self, tenant: str, session: str) -> Cleared:
+        """Remove all of one session, which holds no system prompts. The numbers are of the very removal."""
+        with self._transaction(StoreCall.CLEAR) as journal:
+            going = self._held.index.of_session(tenant, session)
+            going.sort(key=lambda entry: (entry.standing, entry.used))
+            cleared = self._remove_all(going, journal)
+            self._ghosts.forget_session(tenant, session)
+            return cleared
+
+    def _remove_all(self, entries: Iterable[Entry[P]], journal: Journal) -> Cleared:
+        going = list(entries)
+        for entry in going:
+            self._leaving.remove(entry, Removal.CLEARED, journal)
+        return Cleared(len(going), sum(entry.facts.nbytes for entry in going))
 
     def shed(self, nbytes: int, *, cause: TraceRef | None = None) -> int:
         """Free at least `nbytes` for others, or all there is: expired entries, then in the order of leaving.
@@ -271,15 +307,11 @@ class SnapshotStore(Generic[P]):
                 self._leaving.make_room(next(iter(self._held)), Removal.PRESSURE, journal)
             return before - self._held.nbytes
 
-    def _rejected(
-        self, reason: Rejection, origin: Origin, session: str | None, tokens: int, nbytes: int
-    ) -> SnapshotRejected:
-        return SnapshotRejected(reason, origin, session, tokens, nbytes, self._limits.capacity_bytes)
-
-    def _has_room_for(self, facts: EntryFacts) -> bool:
-        held = self._held
-        totals = (len(held) + 1, held.nbytes + facts.nbytes, held.arrays + facts.arrays)
-        return self._limits.exceeded(*totals) is None
+    def _rejected(self, reason: Rejection, facts: EntryFacts, quota: int | None) -> SnapshotRejected:
+        most = self._limits.capacity_bytes if quota is None else min(self._limits.capacity_bytes, quota)
+        return SnapshotRejected(
+            reason, facts.origin, facts.session, facts.tokens, facts.nbytes, most, facts.tenant
+        )
 
     def _reach(
         self,
@@ -293,7 +325,7 @@ class SnapshotStore(Generic[P]):
         more_than = candidates[0].use_tokens if candidates else 0
         return self._ghosts.reach(bucket=bucket, session=session, tokens=tokens, more_than=more_than, now=now)
 
-    def _remember_refused(self, entry: Entry[P], tokens: TokenBytes) -> None:
+    def _remember_refused(self, entry: Entry[P], tokens: TokenBytes, quota: int | None) -> None:
         """A larger store would have taken it. Ids of what never entered are below zero."""
         entry.cuts = self._can_be_cut(entry)
         self._refused += 1
@@ -302,6 +334,9 @@ class SnapshotStore(Generic[P]):
         if entry.tentative:
             self._leaving.tie(entry, self._held.index.around(entry, tokens))
         self._ghosts.remember(entry, tokens)
+        if quota is not None:
+            tenant = entry.bucket.tenant
+            self._ghosts.fit(tenant, quota - self._held.of(tenant).nbytes)
 
     def _can_be_cut(self, entry: Entry[P]) -> bool:
         """Whether it can be cut back to the least that is ever asked for, and so to anything."""

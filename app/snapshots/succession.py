@@ -1,5 +1,6 @@
 """Whose place a new entry takes: what it stands in for, and who makes room. It decides and never acts."""
 
+from collections.abc import Iterable
 from typing import Any, Generic, NamedTuple
 
 from app.events import Origin
@@ -56,12 +57,14 @@ def turn_boundary(newcomer: Entry[P], walk: Walk[P], held: Holdings[P]) -> Entry
     return max(boundaries, key=lambda old: old.facts.id, default=None)
 
 
-def next_victim(held: Holdings[P], newcomer: Entry[P], boundary: Entry[P] | None) -> Entry[P]:
+def next_victim(leaving: Iterable[Entry[P]], newcomer: Entry[P], boundary: Entry[P] | None) -> Entry[P]:
     """The first to leave; `boundary` only when no other live entry but the newcomer is left beside it.
+
+    `leaving`: who may have to, in that order, the newcomer among them.
 
     The newcomer is never chosen: what does not fit alone is rejected before it is held.
     """
-    others = (entry for entry in held if entry is not newcomer)
+    others = (entry for entry in leaving if entry is not newcomer)
     first = next(others)
     if first is not boundary:
         return first

@@ -1,5 +1,6 @@
 """A radix tree of token vectors that remembers the order of use. It knows no sessions, limits or time."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Generic
 
@@ -89,6 +90,14 @@ class PrefixTree(Generic[P]):
             key = _key(node)
             siblings[key] = siblings.pop(key)
             node = node.parent
+
+    def entries(self) -> Iterator[Entry[P]]:
+        """Every entry, in no order that means anything."""
+        nodes = [self._root]
+        while nodes:
+            node = nodes.pop()
+            yield from node.entries.values()
+            nodes.extend(node.children.values())
 
     def tokens(self, node: Node[P]) -> TokenBytes:
         """The token vector that `node` stands for."""

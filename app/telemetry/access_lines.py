@@ -79,7 +79,7 @@ class AccessLines:
         )
 
     def _facts(self, generations: Sequence[GenerationEnded]) -> Facts:
-        """What the jobs did: tokens added up, each stage as long as the longest; nothing where there is none."""
+        """What the jobs did: tokens added up, each stage as long as the longest; nothing without jobs."""
         if not generations:
             return {}
         first = generations[0]

@@ -12,7 +12,6 @@ from prometheus_client import (
     Gauge,
     Histogram,
     PlatformCollector,
-    ProcessCollector,
 )
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.metrics_core import Metric
@@ -20,6 +19,7 @@ from prometheus_client.metrics_core import Metric
 from app.events import Outcome, Removal, Warmup
 from app.telemetry import catalogue
 from app.telemetry.catalogue import OTHER, Capability, Departure, Prompt, Reuse
+from app.telemetry.process import register_process
 from app.telemetry.series import Series
 
 
@@ -89,7 +89,7 @@ def declare(
     routes: Collection[str],
     decline_reasons: Collection[str],
 ) -> Instruments:
-    """Register every pushed series of the catalogue, and `process_*` and `python_info` where there are any.
+    """Register every pushed series of the catalogue, and `process_*` and `python_info`.
 
     Args:
         registry: where the series go; one registry serves one call.
@@ -101,7 +101,7 @@ def declare(
     Raises:
         ValueError: the registry already holds one of these series.
     """
-    ProcessCollector(registry=registry)
+    register_process(registry)
     PlatformCollector(registry=registry)
     _gauge(catalogue.BUILD, registry).labels(build.version, build.python, build.mlx, build.mlx_lm).set(1)
     _gauge(catalogue.CONFIG, registry).labels(config_digest).set(1)

@@ -12,7 +12,7 @@ _INTRODUCTION = """\
 # The chart `samovar`
 
 Runs Samovar on Linux nodes, on the CPU or on NVIDIA GPUs, or stands for servers outside the cluster, such as
-a fleet of Macs. It needs Kubernetes {kubernetes} or newer, and Helm 3.8 or newer.
+a fleet of Macs. It needs Kubernetes {kubernetes} or newer, and Helm 3.19 or newer.
 
     helm install samovar charts/samovar
     helm install samovar charts/samovar --values my-values.yaml

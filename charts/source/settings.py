@@ -44,5 +44,8 @@ def _schema(key: Key) -> Schema:
         shape = msgspec.json.schema(key.annotation)
         shape.pop("description", None)
         if key.unit is not None:
-            shape = {"anyOf": [*shape.get("anyOf", [shape]), _WITH_UNIT[key.unit]]}
+            # Whole numbers only: of a small fraction YAML makes 1e-05, which the server does not read.
+            numbers = [{**one, "type": "integer"} for one in shape.get("anyOf", [shape]) if "type" in one]
+            words = [{"const": word} for word in key.words]
+            shape = {"anyOf": [*numbers, _WITH_UNIT[key.unit], *words]}
     return {**shape, "description": key.description}

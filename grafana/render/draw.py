@@ -1,10 +1,10 @@
 """Draws a dashboard with the answers to its queries to a PNG. It knows no query and asks nobody.
 
-It takes `npm ci` in this folder once (`install`) and Chromium. What it does not draw are annotations, and what a reader does with
-the mouse.
+It takes `npm ci` in this folder once (`install`), and Chromium. Annotations are not drawn.
 """
 
 import json
+import os
 import re
 import subprocess
 import tempfile
@@ -64,8 +64,8 @@ def draw(
 
     Args:
         dashboard: as in its file.
-        answers: by panel id: for each target its `ref`, `legend`, `form` (Grafana's `format`) and `series`, which
-            are Prometheus' own with `metric` and `values`.
+        answers: by panel id: for each target its `ref`, `legend`, `form` (Grafana's `format`) and `series`:
+            Prometheus' own with `metric` and `values`.
         shown: the time shown, in Unix seconds.
         bundled: where `bundle` put the page.
 
@@ -109,6 +109,8 @@ def draw(
             text=True,
             check=True,
             timeout=LIMIT_SECONDS,
+            # What a model's server has preloaded for speed is not for a browser.
+            env={name: value for name, value in os.environ.items() if name != "LD_PRELOAD"},
         )
         reports = (json.loads(report) for report in _REPORT.findall(browser.stderr))
         return Picture(

@@ -9,8 +9,9 @@ after a dollar sign for an environment variable.
 from collections.abc import Iterator
 from typing import Any
 
-from grafana.source.alert import Alert, Severity
+from grafana.source.alert import Alert, Panel, Severity
 from grafana.source.alerts import ALERTS
+from grafana.source.dashboards import BOARDS
 from grafana.source.recordings import inlined
 from grafana.source.rules import runbook_url, shown
 from grafana.source.yaml_text import yaml_text
@@ -32,6 +33,14 @@ _CONTACT = {
     Severity.CRITICAL: "samovar-page",
     Severity.WARNING: "samovar-ticket",
     Severity.INFO: "samovar-log",
+}
+
+
+_NUMBERS = {
+    Panel(board.uid, panel.title): panel.number
+    for board in BOARDS
+    for row in board.rows
+    for panel in row.panels
 }
 
 
@@ -134,6 +143,7 @@ def _rule(alert: Alert) -> dict[str, Any]:
         "condition": "C",
         "data": [*_condition(alert), *_facts(alert)],
         "dashboardUid": alert.panel.dashboard,
+        "panelId": _NUMBERS[alert.panel],
         # No value: a condition does not hold, or there is no server, of which SamovarAbsent tells.
         "noDataState": "OK",
         "execErrState": alert.on_error.value,
@@ -143,7 +153,6 @@ def _rule(alert: Alert) -> dict[str, Any]:
             "summary": alert.summary,
             "description": alert.description.format_map(words),
             "runbook_url": runbook_url(alert),
-            "panel": alert.panel.title,
         },
         "labels": {"severity": alert.severity.value},
         "isPaused": False,

@@ -1,11 +1,11 @@
-"""What all dashboards have in common: variables, annotations, links, the grid. It knows no panel in particular."""
+"""What all dashboards have in common: variables, annotations, links, the grid. It knows no single panel."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
-from grafana_foundation_sdk.models import common, dashboard, prometheus
+from grafana_foundation_sdk.models import dashboard, prometheus
 
 from grafana.source.panels import DATASOURCE, Link, Panel
 from grafana.source.promql import series
@@ -117,7 +117,7 @@ def _variables() -> list[dashboard.VariableModel]:
             type_val=dashboard.VariableType.TEXTBOX,
             name="runbooks",
             label="Runbooks",
-            description="The address under which docs/runbooks of the repository is served, for the links to runbooks.",
+            description="Where docs/runbooks of the repository is served, for the links to runbooks.",
             query=RUNBOOKS,
             current=dashboard.VariableOption(selected=True, text=RUNBOOKS, value=RUNBOOKS),
         ),
@@ -149,7 +149,6 @@ def _label(name: str, label: str, query: str, description: str) -> dashboard.Var
         description=description,
         datasource=DATASOURCE,
         query={"query": query, "refId": f"variable-{name}", "qryType": 5},
-        definition=query,
         refresh=dashboard.VariableRefresh.ON_TIME_RANGE_CHANGED,
         sort=dashboard.VariableSort.ALPHABETICAL_ASC,
         multi=True,
@@ -164,46 +163,48 @@ def _annotations() -> list[dashboard.AnnotationQuery]:
     model = series("samovar_model_info")
     cleared = series("samovar_snapshot_removals_total", 'reason="cleared"')
     return [
-        dashboard.AnnotationQuery(
-            name="Starts",
-            datasource=DATASOURCE,
-            enable=True,
-            icon_color="blue",
-            expr=f"{series('process_start_time_seconds')} * 1000",
-            # The sample says when the process started, not that it does so now.
-            use_value_for_time=True,
-            title_format="started",
-            text_format="{{instance}}",
-            step="60s",
+        # The sample says when the process started, not that it does so now.
+        _marks(
+            "Starts",
+            "blue",
+            f"{series('process_start_time_seconds')} * 1000",
+            "{{instance}}",
+            value_is_time=True,
         ),
-        _moments(
+        _marks(
             "Settings changed",
             "purple",
             f"({config} unless on (job, instance, digest) last_over_time({config}[1d] offset 1m))"
             f" and on (job, instance) last_over_time({config}[1d] offset 1m)",
             "{{instance}}: other settings than before",
         ),
-        _moments(
+        _marks(
             "Model loaded",
             "green",
             f"{model} unless on (job, instance, model) {model} offset 1m",
             "{{instance}}: {{model}}",
         ),
-        _moments(
+        _marks(
             "Store cleared", "orange", f"{cleared} > ({cleared} offset 1m)", "{{instance}}: by an operator"
         ),
     ]
 
 
-def _moments(name: str, color: str, expression: str, text: str) -> dashboard.AnnotationQuery:
-    """Marks where the query has a sample."""
+def _marks(
+    name: str, color: str, expression: str, text: str, *, value_is_time: bool = False
+) -> dashboard.AnnotationQuery:
+    """Marks where the query has a sample, or at the times (milliseconds) that its samples are."""
+    step = "60s"
     return dashboard.AnnotationQuery(
         name=name,
         datasource=DATASOURCE,
         enable=True,
         icon_color=color,
+        # Older versions of Grafana read the query here, newer ones in the target.
         expr=expression,
+        step=step,
+        target=prometheus.Dataquery(ref_id="Anno", datasource=DATASOURCE, expr=expression, interval=step),
+        use_value_for_time=value_is_time,
         title_format=name,
         text_format=text,
-        step="60s",
     )

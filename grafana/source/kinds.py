@@ -34,7 +34,7 @@ class Kind:
 
 
 def number(*, graph: bool = True, text: common.BigValueTextMode = common.BigValueTextMode.AUTO) -> Kind:
-    """One big number for each query, with its course behind it if `graph`; `text` may show its name instead."""
+    """A big number for each query, with its course behind it if `graph`; `text` may show its name instead."""
     return Kind(
         "stat",
         stat.Options(
@@ -49,26 +49,31 @@ def number(*, graph: bool = True, text: common.BigValueTextMode = common.BigValu
     )
 
 
-def lines(*, stacked: bool = False, points: bool = False, table_legend: bool = False) -> Kind:
-    """Values over time; `stacked` where their sum means something, `points` where exemplars have to be seen."""
-    return Kind(
-        "timeseries",
-        timeseries.Options(legend=_legend(table=table_legend), tooltip=_tooltip()),
-        _strokes(stacked=stacked, points=points),
-    )
+def lines(*, stacked: bool = False, points: bool = False, logarithmic: bool = False) -> Kind:
+    """Values over time.
+
+    `stacked` where their sum means something, `points` where single moments have to be seen, `logarithmic`
+    where the large would hide the small.
+    """
+    strokes = _strokes(stacked=stacked, points=points)
+    if logarithmic:
+        strokes.scale_distribution = common.ScaleDistributionConfig(
+            type_val=common.ScaleDistribution.LOG, log=10
+        )
+    return Kind("timeseries", timeseries.Options(legend=_legend(), tooltip=_tooltip()), strokes)
 
 
 def curves(row: str, unit: str, mark: str) -> Kind:
     """Shares along a value instead of over time, on a logarithmic axis.
 
-    There is one curve for each `curve` label, along the numbers in the label `row`; the one called `mark` has a
-    single point, and is drawn as an upright line.
+    There is one curve for each `curve` label, along the numbers in the label `row`; the one called `mark`
+    has a single point, and is drawn as an upright line.
     """
     custom = _strokes(stacked=False, points=False)
     custom.span_nulls = True
     return Kind(
         "trend",
-        trend.Options(legend=_legend(table=False), tooltip=_tooltip(), x_field=row),
+        trend.Options(legend=_legend(), tooltip=_tooltip(), x_field=row),
         custom,
         instant=True,
         form=prometheus.PromQueryFormat.TABLE,
@@ -206,13 +211,12 @@ def _last() -> common.ReduceDataOptions:
     return common.ReduceDataOptions(calcs=["lastNotNull"], fields="", values=False)
 
 
-def _legend(*, table: bool) -> common.VizLegendOptions:
-    mode = common.LegendDisplayMode.TABLE if table else common.LegendDisplayMode.LIST
+def _legend() -> common.VizLegendOptions:
     return common.VizLegendOptions(
         show_legend=True,
-        display_mode=mode,
+        display_mode=common.LegendDisplayMode.LIST,
         placement=common.LegendPlacement.BOTTOM,
-        calcs=["lastNotNull", "max"] if table else [],
+        calcs=[],
     )
 
 

@@ -45,9 +45,9 @@ class Link:
 class Panel:
     """A panel. `number` is its id, and never given to another one: links to a panel name it.
 
-    `shows` and `act` are its description: what is seen, and what to do when it is red or looks wrong. `colors` and
-    `dashed` are by legend; `column_units` by column of a table. `lowest` and `highest` bound the axis;
-    `ground` is the colour below all limits.
+    `shows` and `act` are its description: what is seen, and what to do when it is red or looks wrong.
+    `colors` and `dashed` are by legend; `column_units` by column of a table. `lowest` and `highest` bound
+    the axis; `ground` is the colour below all limits.
     """
 
     number: int

@@ -36,7 +36,7 @@ def share(part: str, whole: str) -> str:
 
 
 def quantile(rank: float, name: str, *by: str, window: str = "") -> str:
-    """A quantile of a histogram, from its rate or, with a window, its rise; no sample where nothing was observed."""
+    """A quantile of a histogram's rate or, with a window, rise; no sample where nothing was observed."""
     buckets = increase(f"{name}_bucket", window=window) if window else rate(f"{name}_bucket")
     # Of no observation the quantile is NaN, and NaN is not ≥ 0.
     return f"histogram_quantile({rank:g}, {total(buckets, 'le', *by)}) >= 0"

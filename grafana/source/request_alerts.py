@@ -80,7 +80,7 @@ TTFT_HIGH = Alert(
     panel=Panel(OVERVIEW, "Time to first token"),
     shown=Shown.SECONDS,
     conditions=(f"and {_BEGUN} > {thresholds.MIN_REQUESTS}",),
-    facts=(Fact("reused", REUSE.query, Shown.RATIO),),
+    facts=(Fact("reused", REUSE.name, Shown.RATIO),),
 )
 
 REQUEST_ALERTS = (QUEUE_FULL, REQUESTS_REFUSED, ERRORS_HIGH, TTFT_HIGH)

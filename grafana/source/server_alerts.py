@@ -2,7 +2,6 @@
 
 from grafana.source import thresholds
 from grafana.source.alert import INTERNALS, JOB, OVERVIEW, Alert, Fact, OnError, Panel, Severity, Shown
-from grafana.source.recordings import HELD_BYTES
 
 DOWN = Alert(
     name="SamovarDown",
@@ -76,7 +75,7 @@ MEMORY_NEAR_LIMIT = Alert(
     runbook="server",
     panel=Panel(OVERVIEW, "Memory"),
     shown=Shown.RATIO,
-    facts=(Fact("held", HELD_BYTES.query, Shown.BYTES),),
+    facts=(Fact("held", "sum without (origin) (samovar_snapshot_bytes)", Shown.BYTES),),
 )
 
 TELEMETRY_DROPPING = Alert(

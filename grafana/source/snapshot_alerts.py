@@ -8,12 +8,12 @@ through, since an unguarded alert is better than a mute one.
 
 from grafana.source import thresholds
 from grafana.source.alert import CACHE_SIZING, Alert, Fact, Panel, Severity, Shown
-from grafana.source.recordings import EVICTION, EVICTIONS, HELD_BYTES, LOOKUPS, REUSE, REUSE_OF_A_DAY
+from grafana.source.recordings import EVICTION, EVICTIONS, LOOKUPS, MOST_BYTES, REUSE, REUSE_OF_A_DAY
 
 _WARM = f"unless time() - process_start_time_seconds < {thresholds.COLD_START_SECONDS}"
 
 _SELF_EVICTIONS = "increase(samovar_snapshot_self_evictions_total[30m])"
-_MOST_HELD = f"max_over_time({HELD_BYTES.name}[7d:5m])"
+_MOST_HELD = f"max_over_time({MOST_BYTES.name}[7d:1h])"
 
 
 def _lookups_1h(matcher: str) -> str:
@@ -22,6 +22,12 @@ def _lookups_1h(matcher: str) -> str:
 
 _LOOKED_UP_1H = _lookups_1h('outcome!~"disabled|opted_out"')
 _DIVERGED_1H = _lookups_1h('outcome="diverged"')
+# A new conversation shares the chat template's first words with every other of its session. That is no
+# rewritten history, although the lookup ends in the same way.
+_REWRITTEN_1H = (
+    "(increase(samovar_snapshot_divergence_tokens_count[1h]) - ignoring (le)"
+    ' increase(samovar_snapshot_divergence_tokens_bucket{le="32.0"}[1h]))'
+)
 
 _CAPACITY = Fact("capacity", "max without () (samovar_snapshot_capacity_bytes)", Shown.BYTES)
 _RECOMMENDED = Fact("recommended", "max without () (samovar_snapshot_recommended_bytes)", Shown.BYTES)
@@ -103,8 +109,8 @@ HIT_COLLAPSE = Alert(
     shown=Shown.RATIO,
     conditions=(f"and {LOOKUPS.name} > {thresholds.MIN_LOOKUPS}", _WARM),
     facts=(
-        Fact("now", REUSE.query, Shown.RATIO),
-        Fact("before", REUSE_OF_A_DAY.query, Shown.RATIO),
+        Fact("now", REUSE.name, Shown.RATIO),
+        Fact("before", REUSE_OF_A_DAY.name, Shown.RATIO),
         Fact("diverged", f"{_DIVERGED_1H} / ({_LOOKED_UP_1H} > 0)", Shown.RATIO),
     ),
 )
@@ -112,14 +118,14 @@ HIT_COLLAPSE = Alert(
 DIVERGENCE = Alert(
     name="SamovarCacheDivergence",
     severity=Severity.INFO,
-    value=f"{_DIVERGED_1H} / {_LOOKED_UP_1H}",
+    value=f"{_REWRITTEN_1H} / {_LOOKED_UP_1H}",
     comparison=">",
     threshold=thresholds.DIVERGED_RATIO,
     hold="1h",
     summary="A client rewrites its history.",
     description=(
         "On {instance} {value} of the lookups of an hour found a conversation that goes on otherwise; half of"
-        " them left it within the first {tokens} tokens."
+        " those that diverged did so within the first {tokens} tokens."
     ),
     runbook="snapshots",
     panel=Panel(CACHE_SIZING, "Divergence"),
@@ -154,7 +160,7 @@ REJECTS_OVERSIZED = Alert(
 IDLE = Alert(
     name="SamovarCacheIdle",
     severity=Severity.INFO,
-    value=f"samovar_snapshot_capacity_bytes / ({_MOST_HELD} > 0)",
+    value=f"samovar_snapshot_capacity_bytes / clamp_min({_MOST_HELD}, 1)",
     comparison=">",
     threshold=thresholds.IDLE_FACTOR,
     hold="1d",
@@ -162,9 +168,12 @@ IDLE = Alert(
     description="{instance} may hold {capacity} and never held more than {most} in seven days.",
     runbook="snapshots",
     panel=Panel(CACHE_SIZING, "Bytes and capacity"),
-    # A week has to have been seen before it can be judged.
-    conditions=("and samovar_snapshot_capacity_bytes offset 7d > 0",),
-    facts=(_CAPACITY, Fact("most", f"max_over_time(({HELD_BYTES.query})[7d:5m])", Shown.BYTES)),
+    # A week has to have been seen before it can be judged; and a store that is switched off takes nothing.
+    conditions=(
+        "and samovar_snapshot_capacity_bytes offset 7d > 0",
+        "and sum without (origin) (samovar_snapshot_inserts_total) > 0",
+    ),
+    facts=(_CAPACITY, Fact("most", _MOST_HELD, Shown.BYTES)),
 )
 
 LEDGER_BROKEN = Alert(

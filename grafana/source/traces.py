@@ -7,6 +7,7 @@ import json
 from urllib.parse import quote
 
 DATASOURCE = "${traces}"
+RANGE = ("${__from}", "${__to}")
 
 
 def explore(traceql: str) -> str:
@@ -23,11 +24,14 @@ def explore(traceql: str) -> str:
         "samovar": {
             "datasource": DATASOURCE,
             "queries": [query],
-            "range": {"from": "${__from}", "to": "${__to}"},
+            "range": dict(zip(("from", "to"), RANGE, strict=True)),
         }
     }
+    panes = quote(json.dumps(pane), safe="")
     # Grafana puts the variables in before the browser sees the address, so their marks stay as they are.
-    return f"/explore?schemaVersion=1&panes={quote(json.dumps(pane), safe='${}_')}"
+    for variable in (DATASOURCE, *RANGE):
+        panes = panes.replace(quote(variable, safe=""), variable)
+    return f"/explore?schemaVersion=1&panes={panes}"
 
 
 def spans(name: str, *conditions: str) -> str:

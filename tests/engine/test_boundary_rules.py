@@ -25,7 +25,7 @@ AGAIN = {"role": "user", "content": "And tomorrow?"}
 TOOL = {"type": "function", "function": {"name": "w", "parameters": {}}}
 
 CONVERSATION = (SYSTEM, USER, CALL, RESULT, ANSWER, AGAIN)
-BEGIN_ALIKE = sorted(REPLYING.keys() - {"thinking_dropped"})
+BEGIN_ALIKE = sorted(REPLYING.keys() - {"thinking_dropped", "thinking_calls"})
 """Styles in which the generation prompt is what every reply in history begins with, thinking switched off."""
 
 NOT_ASSISTANT = [n for n in range(2, 7) if CONVERSATION[n - 1]["role"] != "assistant"]

@@ -5,6 +5,7 @@ import json
 
 import mlx.core as mx
 import pytest
+from mlx_lm.tool_parsers import qwen3_coder
 
 from app.engine.decoder import BatchDecoder, BatchLimits
 from app.engine.loader import ModelSource, context_length, load_model
@@ -14,10 +15,12 @@ from app.engine.memory import (
     device_memory,
     memory_limit_bytes,
 )
+from app.engine.tool_calls import tool_format
 from app.engine.warmup import warm_up
 from app.errors import ModelError
 from tests.engine.conftest import no_progress
 from tests.support.families import CONTEXT_LENGTH
+from tests.support.templates import XML_CALLS
 from tests.support.tiny import make_tiny_model
 
 
@@ -55,6 +58,16 @@ def test_a_chat_template_of_ones_own_replaces_the_models(tmp_path):
         model = load(tmp_path, path=str(folder), chat_template=str(tmp_path / file))
         messages = [{"role": "user", "content": "hi"}]
         assert model.tokenizer.apply_chat_template(messages, tokenize=False) == start
+
+
+def test_a_chat_template_of_ones_own_says_how_tools_are_called(tmp_path):
+    """The format of calls is found in the template that is used, not in the one it replaces."""
+    folder = make_tiny_model(tmp_path / "m", "llama")
+    (tmp_path / "own.jinja").write_text(XML_CALLS)
+
+    assert tool_format(load(tmp_path, path=str(folder)).tokenizer) is None
+    own = load(tmp_path, path=str(folder), chat_template=str(tmp_path / "own.jinja"))
+    assert own.tokenizer.tool_parser is qwen3_coder.parse_tool_call
 
 
 @pytest.mark.parametrize(

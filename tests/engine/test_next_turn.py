@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.chat import ChatPrompt, with_reply
+from app.chat import ChatPrompt, ToolCall, with_reply
 from app.engine.chat_model import ServedChatModel
 from app.events import Warmup
 from tests.support.templates import REPLYING, REWRITTEN
@@ -132,3 +132,57 @@ def test_thinking_that_is_sent_back_or_restored_is_foretold_with_the_reply(model
     following = prepared(model, chat_of(USER, echo, FOLLOWING[0]))
     assert list(following.tokens[: len(certain)]) == certain
     assert "It is June." in model._tokenizer.decode(certain)
+
+
+CALLS = (
+    ToolCall(0, "w", '{"town": "Bern"}', id="call00001"),
+    ToolCall(1, "w", '{"town": "Chur"}', id="call00002"),
+)
+
+
+@pytest.mark.parametrize("style", ["tool_loop", "hermes", "xml_calls", "thinking_calls"])
+@pytest.mark.parametrize("calls", [CALLS[:1], CALLS], ids=["one call", "two at once"])
+@pytest.mark.parametrize("content", ["", "Let me look."])
+def test_after_calls_every_prompt_with_their_results_begins_with_what_was_foretold(
+    model, style, calls, content
+):
+    """Whatever the results are, in the order of the calls or not; and that covers the calls."""
+    model._tokenizer.chat_template = REPLYING[style]
+    asked = chat_of(SYSTEM, USER, tools=(TOOL,))
+    told = with_reply(asked, content, calls)
+    *certain, _ = model.next_turn(told, prepared(model, asked))
+
+    for order in (calls, calls[::-1]):
+        results = [{"role": "tool", "tool_call_id": call.id, "content": f"{call.id} ok"} for call in order]
+        following = prepared(model, chat_of(*told.messages, *results, tools=(TOOL,)))
+        assert list(following.tokens[: len(certain)]) == certain
+    text = model._tokenizer.decode(certain)
+    assert "Chur" in text or len(calls) == 1
+    assert text.endswith(("<|im_start|>user\n<tool_response>\n", "<|im_start|>tool\n"))
+
+
+def test_a_result_that_the_template_names_is_foretold_up_to_its_name(model):
+    """Which of the calls is answered first is not known."""
+    model._tokenizer.chat_template = (
+        "{% for m in messages %}{{ m.role }} {{ m.tool_call_id }}: {{ m.content }}{% endfor %}{{ '>' }}"
+    )
+    asked = chat_of(USER, tools=(TOOL,))
+
+    *certain, _ = model.next_turn(with_reply(asked, "", CALLS), prepared(model, asked))
+
+    assert model._tokenizer.decode(certain).endswith("tool call0000")
+
+
+def test_the_thinking_before_a_call_is_foretold_with_it(model):
+    """Where a template shows it until the user speaks again, a result is what comes next, and nobody else."""
+    model._tokenizer.chat_template = REPLYING["thinking_calls"]
+    asked = chat_of(USER, tools=(TOOL,), enable_thinking=True)
+    *messages, said = with_reply(asked, "", CALLS[:1]).messages
+    said = {**said, "reasoning_content": "Bern it is."}
+    *certain, _ = model.next_turn(
+        chat_of(*messages, said, tools=(TOOL,), enable_thinking=True), prepared(model, asked)
+    )
+
+    assert "Bern it is." in model._tokenizer.decode(certain)
+    following = prepared(model, chat_of(*messages, said, RESULT, tools=(TOOL,), enable_thinking=True))
+    assert list(following.tokens[: len(certain)]) == certain

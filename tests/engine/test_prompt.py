@@ -121,6 +121,20 @@ def test_tool_call_arguments_reach_the_template_as_objects(model):
     assert text_of(model, prompt.tokens) == "Bern!"
 
 
+def test_a_template_that_puts_calls_together_as_text_gets_their_arguments_as_text(model):
+    """It cannot print an object; what it cannot print either way is the client's error."""
+    model._tokenizer.chat_template = (
+        "{% for m in messages %}{{ m.content }}{% for c in m.tool_calls or [] %}"
+        "{{ c.function.name + c.function.arguments }}{% endfor %}{% endfor %}"
+        "{{ '!' if add_generation_prompt }}"
+    )
+
+    assert text_of(model, prepare(model, chat(USER, CALL)).tokens).endswith('w{"c": "Bern"}!')
+    nameless = {**CALL, "tool_calls": [{"function": {"arguments": "{}"}}]}
+    with pytest.raises(RequestError, match="name"):
+        prepare(model, chat(USER, nameless))
+
+
 @pytest.mark.parametrize(
     ("left", "right", "shared"),
     [([], [1], 0), ([1, 2, 3], [1, 2, 4], 2), ([1, 2], [1, 2, 3], 2), ([1, 2, 3], [1, 2], 2), ([9], [1], 0)],

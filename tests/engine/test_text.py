@@ -198,7 +198,7 @@ CALL = '<tool_call>{"name": "now", "arguments": {"a": [1, "x"]}}</tool_call>'
     cut=st.booleans(),
 )
 def test_no_word_of_a_reply_is_lost(tiny, parts, cut):
-    """Calls and text together are all that the model wrote, but for white space, whatever can be read of it."""
+    """Calls and text together are all that the model wrote, but for white space, whatever can be read."""
     said = "".join(parts)
     _, pieces = say(tiny, said, transitions=THINKING, tools=TOOLS, cut=cut)
 

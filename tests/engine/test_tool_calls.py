@@ -1,4 +1,4 @@
-"""The contract with mlx-lm's tool parsers: each model's own way of calling comes out as a name and JSON text."""
+"""The contract with mlx-lm's tool parsers: each model's way of calling comes out as a name and JSON text."""
 
 import json
 import pkgutil
@@ -7,7 +7,7 @@ import mlx_lm.tool_parsers
 import pytest
 from mlx_lm.generate import make_text_state_machine
 
-from app.chat import Piece, ToolCall, ToolUse
+from app.chat import Piece, PieceKind, ToolCall, ToolUse
 from app.engine.text import ReplyText
 from app.engine.tool_calls import CallReader, ToolFormat, read_calls, tool_format
 from tests.support.tool_formats import ARGUMENTS, FORMATS, TOOL, TWO_CALLS, tokenizer_with
@@ -72,8 +72,7 @@ def test_parallel_calls_keep_their_order(tokenizer, name):
 def test_a_call_that_was_cut_is_text(tokenizer, name, keep):
     """No format makes half a call of what the limit left, and nothing of it is lost."""
     example = FORMATS[name]
-    start = tool_format(tokenizer(name)).start
-    text = example[: max(int(len(example) * keep), len(start))]
+    text = example[: max(int(len(example) * keep), len(tokenizer(name).tool_call_start))]
     parts = said_by(tokenizer(name), text, cut=True)
 
     assert not [part for part in parts if isinstance(part, ToolCall)]
@@ -90,8 +89,7 @@ def test_an_id_of_the_models_own_is_kept(tokenizer):
 def test_a_tokenizer_without_a_format_has_none(tiny):
     """Then nothing is looked for, and all is text."""
     assert tool_format(tiny("llama").tokenizer) is None
-    (piece,) = CallReader(None, USE).take("normal", "Hi ")
-    assert piece.text == "Hi "
+    assert CallReader(None, USE).take("normal", "Hi ") == [Piece(PieceKind.CONTENT, "Hi ")]
 
 
 def explode(_text, _tools):
@@ -116,7 +114,7 @@ def explode(_text, _tools):
     ],
 )
 def test_what_a_parser_makes_that_is_no_call_is_none(parse, caplog):
-    """Anything may come out of a parser, or nothing; the log names the kind of trouble, and no word of the text."""
+    """Anything may come out of a parser, or nothing; the log names the kind of trouble and no word of it."""
     assert read_calls(ToolFormat("<", ">", parse), "a secret", USE) == []
     assert "could not be read" in caplog.text
     assert "secret" not in caplog.text
@@ -132,3 +130,11 @@ def test_arguments_may_come_as_text_or_not_at_all():
     assert calls({"name": "now"}) == [ToolCall(3, "now", "{}")]
     assert calls({"name": "now", "arguments": None}) == [ToolCall(3, "now", "{}")]
     assert calls({"name": "now", "arguments": '{"a":"é"}'}) == [ToolCall(3, "now", '{"a": "é"}')]
+
+
+@pytest.mark.parametrize("name", TWO_CALLS)
+def test_of_calls_at_once_only_the_first_is_given_where_one_is_allowed(tokenizer, name):
+    """Also where both stand in one part of the reply."""
+    calls = said_by(tokenizer(name), TWO_CALLS[name], use=ToolUse(tools=USE.tools, parallel=False))
+
+    assert [json.loads(call.arguments)["town"] for call in calls] == ["Bern"]

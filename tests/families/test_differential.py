@@ -10,7 +10,7 @@ import pytest
 from app.chat import ChatPrompt, PreparedPrompt
 from app.engine.chat_model import ServedChatModel
 from app.engine.decoder import BatchDecoder, BatchLimits
-from app.events import Miss, Origin, Removal, Warmup, WarmupEnded
+from app.events import Origin, Removal, Warmup, WarmupEnded
 from app.scheduler.admission import Ending
 from app.scheduler.job import Boundary, Generated, Job, JobId, Sampling
 from app.snapshots.entry import pack
@@ -50,7 +50,7 @@ WHOLE = BatchLimits(max_running=1, prefill_batch=1, prefill_step_tokens=512)
 
 @dataclass
 class Asked:
-    """A prompt of a talk on its way. `ended`: it was told to end after so many tokens at least."""
+    """A prompt of a talk on its way. `ended`: it was asked to end before its time, for that reason."""
 
     talk: Talk
     chat: ChatPrompt
@@ -115,7 +115,7 @@ class World:
         return generated(room, job)
 
     def play(self, number: int) -> None:
-        """One round: some clients ask at once, all are answered, and the server has a little peace, or none."""
+        """One round: some clients ask at once, all are answered, and the server has some peace, or none."""
         rng, room = self.rng, self.room
         talks = rng.sample(self.talks, k=rng.randrange(1, len(self.talks)))
         asked = [self.ask(talk, f"{number}-{place}") for place, talk in enumerate(talks)]
@@ -167,7 +167,7 @@ class World:
         assert said or each.ended, self.room.last_words(each.job)
         assert_agrees(said, expected, whole=each.ended is None)
         self.happened["turns"] += 1
-        self.happened["ended"] += each.ended is not None
+        self.happened["ended early"] += each.ended is not None
         told = each.talk.hear(self.family.loaded.tokenizer.decode([one.token for one in said]))
         tokens = self.model.next_turn(told, each.prompt)
         if each.job.use_snapshots and not isinstance(tokens, Warmup):
@@ -216,6 +216,7 @@ def world(family):
         each.loaded.tokenizer.chat_template = CHATML
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", OF_EACH_KIND)
 def test_no_reply_depends_on_what_was_stored(world, name):
     """Branches, replays, resets, evictions, warm-ups, sessions at once: all replies are as if cold."""
@@ -227,16 +228,16 @@ def test_no_reply_depends_on_what_was_stored(world, name):
         books = here.room.tally.read()
         assert sum(books.inserts.values()) - sum(books.removals.values()) == books.occupancy.entries
         happened += here.happened
-        happened += Counter(books.removals)
+        happened += Counter(dict(books.removals))
         happened["conversations"] += sum(talk.begun for talk in here.talks)
         happened["hits"] += books.lookups["hit"]
-        for event in here.room.events:
-            if isinstance(event, WarmupEnded):
-                happened[f"warm-up {event.outcome}"] += 1
-    print(name, dict(happened))
+        happened += Counter(event.outcome for event in here.room.events if isinstance(event, WarmupEnded))
+    # Or the conversations were too tame to show anything.
     assert happened["turns"] > 45
     assert happened["conversations"] >= 15
     assert happened["hits"] > happened["turns"] // 4
+    for what in ("ended early", Removal.SUPERSEDED, Removal.LRU_ENTRIES, Warmup.COVERED):
+        assert happened[what] > 0, what
 
 
 def test_every_way_of_keeping_state_is_tried():

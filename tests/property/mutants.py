@@ -57,8 +57,7 @@ MUTANTS = (
                 "            self._held.add(entry, tokens)\n",
                 """\
             if reason is not None:
-                rejected = self._rejected(reason, origin, session, facts.tokens, facts.nbytes)
-                journal.events.append(rejected)
+                journal.events.append(self._rejected(reason, facts, quota))
                 return reason
             self._held.add(entry, tokens)
 """,
@@ -275,6 +274,46 @@ MUTANTS = (
     Mutant(
         "a guess is settled once",
         (("store", "        entry.tentative = False\n", ""),),
+    ),
+    Mutant(
+        "a tenant is held to its quota",
+        (
+            (
+                "departures",
+                "            while held.of(tenant).nbytes > quota:\n",
+                "            while False:\n",
+            ),
+        ),
+    ),
+    Mutant(
+        "a tenant over its quota makes room of its own",
+        (("departures", "next_victim(held.of(tenant), newcomer", "next_victim(held, newcomer"),),
+    ),
+    Mutant(
+        "what is larger than its tenant's quota is oversized",
+        (("verdict", "        reason = Rejection.OVERSIZED\n", "        reason = Rejection.LOW_MEMORY\n"),),
+    ),
+    Mutant(
+        "a guess costs its own tenant no place either",
+        (("verdict", "held.of(facts.tenant).nbytes + facts.nbytes <= quota", "True"),),
+    ),
+    Mutant(
+        "what other tenants hold is told to nobody",
+        (
+            (
+                "store",
+                "            elif not self._held.of(bucket.tenant):\n",
+                "            elif not self._held:\n",
+            ),
+        ),
+    ),
+    Mutant(
+        "a reset of one tenant leaves the others",
+        (("store", "self._held if tenant is None else self._held.of(tenant)", "self._held"),),
+    ),
+    Mutant(
+        "a session that is forgotten is that of one tenant",
+        (("index", "self._buckets.get((tenant, session), {})", "self._buckets.get(('acme', session), {})"),),
     ),
     Mutant(
         "prefixes are compared in whole tokens",

@@ -73,6 +73,7 @@ class Row:
             len(self.tokens),
             self.payload.nbytes,
             self.payload.arrays,
+            self.bucket.tenant,
         )
 
     def standing(self) -> str:
@@ -92,6 +93,7 @@ class Answer:
     common_prefix_tokens: int
     prompt_tokens: int
     at: float
+    tenant: str
 
 
 @dataclass
@@ -107,6 +109,7 @@ class Oracle:
     transactions: list[Transaction] = field(default_factory=list)
     inserted_into: list[tuple[Bucket, str | None]] = field(default_factory=list)
     last_id: int = 0
+    quotas: dict[str, int] = field(default_factory=dict)
 
     # What it holds, always counted anew.
 
@@ -123,6 +126,9 @@ class Oracle:
         return any(
             row.origin is Origin.SYSTEM and row.bucket == bucket and row.tokens == tokens for row in self.rows
         )
+
+    def of_tenant(self, tenant: str) -> list[Row]:
+        return [row for row in self.leaving() if row.bucket.tenant == tenant]
 
     def nbytes(self) -> int:
         return sum(row.payload.nbytes for row in self.rows)
@@ -151,7 +157,7 @@ class Oracle:
             reason = Miss.DISABLED
         elif len(tokens) <= minimum:
             reason = Miss.TOO_SHORT
-        elif not self.rows:
+        elif not self.of_tenant(bucket.tenant):
             reason = Miss.EMPTY
         else:
             own = [r for r in self._of(bucket, session) if r.origin is not Origin.SYSTEM]
@@ -180,7 +186,7 @@ class Oracle:
                 reason = Miss.RESTORE_FAILED
         candidates.sort(key=lambda each: each[:3], reverse=True)
         found = tuple((row.facts(), length, row.last_used) for length, _, _, row in candidates)
-        return Answer(found, reason, common, len(tokens), now)
+        return Answer(found, reason, common, len(tokens), now, bucket.tenant)
 
     def _why(
         self, bucket: Bucket, session: str | None, tokens: Tokens, common: int, *, cut_short: bool
@@ -226,13 +232,17 @@ class Oracle:
 
     def miss(self, answer: Answer, failed_restores: int, cause: TraceRef | None) -> Miss:
         event = LookupMissed(
-            answer.reason, answer.prompt_tokens, answer.common_prefix_tokens, failed_restores
+            answer.reason,
+            answer.prompt_tokens,
+            answer.common_prefix_tokens,
+            failed_restores,
+            tenant=answer.tenant,
         )
         self._say(StoreCall.LOOKUP, cause, [event], at=answer.at)
         return answer.reason
 
-    def skip(self, reason: Miss, prompt_tokens: int, cause: TraceRef | None) -> None:
-        self._say(StoreCall.LOOKUP, cause, [LookupMissed(reason, prompt_tokens, 0, 0)])
+    def skip(self, reason: Miss, prompt_tokens: int, tenant: str, cause: TraceRef | None) -> None:
+        self._say(StoreCall.LOOKUP, cause, [LookupMissed(reason, prompt_tokens, 0, 0, tenant=tenant)])
 
     # Insert.
 
@@ -249,20 +259,13 @@ class Oracle:
     ) -> Rejection | None:
         if origin is Origin.SYSTEM:
             session = None
-        reason = self._rejection(tokens, payload)
+        reason = self._rejection(tokens, payload, bucket.tenant)
+        if reason is None and tentative and self._is_full_with(payload, bucket.tenant):
+            reason = Rejection.LOW_MEMORY
         if reason is not None:
-            self.refuse(reason, origin, session, tokens=len(tokens), nbytes=payload.nbytes, cause=cause)
+            size = len(tokens), payload.nbytes
+            self.refuse(reason, origin, session, size=size, tenant=bucket.tenant, cause=cause)
             return reason
-        if tentative and self._is_full_with(payload):
-            self.refuse(
-                Rejection.LOW_MEMORY,
-                origin,
-                session,
-                tokens=len(tokens),
-                nbytes=payload.nbytes,
-                cause=cause,
-            )
-            return Rejection.LOW_MEMORY
         now = self.clock()
         self.last_id += 1
         new = Row(
@@ -314,20 +317,26 @@ class Oracle:
         while len(kept := [row for row in self._of(bucket, session) if row.kept]) > most:
             yield self._remove(kept[0], Removal.SUPERSEDED, now)
 
-    def _rejection(self, tokens: Tokens, payload: Payload) -> Rejection | None:
+    def most(self, tenant: str) -> int:
+        """The most bytes that the tenant can ever hold."""
+        return min(self.limits.capacity_bytes, self.quotas.get(tenant, self.limits.capacity_bytes))
+
+    def _rejection(self, tokens: Tokens, payload: Payload, tenant: str) -> Rejection | None:
         if not self.limits.enabled:
             return Rejection.DISABLED
         if len(tokens) < self.limits.min_prefix_tokens:
             return Rejection.TOO_SHORT
-        if payload.nbytes > self.limits.capacity_bytes:
+        if payload.nbytes > self.most(tenant):
             return Rejection.OVERSIZED
         if self.limits.max_arrays is not None and payload.arrays > self.limits.max_arrays:
             return Rejection.OVERSIZED
         return None
 
-    def _is_full_with(self, payload: Payload) -> bool:
+    def _is_full_with(self, payload: Payload, tenant: str) -> bool:
+        own = sum(row.payload.nbytes for row in self.of_tenant(tenant))
         return (
-            len(self.rows) + 1 > self.limits.max_entries
+            (tenant in self.quotas and own + payload.nbytes > self.quotas[tenant])
+            or len(self.rows) + 1 > self.limits.max_entries
             or self.nbytes() + payload.nbytes > self.limits.capacity_bytes
             or (
                 self.limits.max_arrays is not None and self.arrays() + payload.arrays > self.limits.max_arrays
@@ -349,6 +358,12 @@ class Oracle:
 
     def _make_room(self, new: Row, now: float) -> Iterator[SnapshotEvent]:
         turn: list[Row] = [new, *self._boundaries_before(new)[-1:]]
+        tenant = new.bucket.tenant
+        while tenant in self.quotas:
+            mine = self.of_tenant(tenant)
+            if sum(row.payload.nbytes for row in mine) <= self.quotas[tenant]:
+                break
+            yield self._evict_one_of(mine, turn, Removal.LRU_BYTES, now)
         while True:
             if self.nbytes() > self.limits.capacity_bytes:
                 reason = Removal.LRU_BYTES
@@ -358,11 +373,15 @@ class Oracle:
                 reason = Removal.LRU_ARRAYS
             else:
                 return
-            others = [row for row in self.leaving() if row not in turn]
-            spared = [row for row in turn[1:] if row in self.rows]
-            victim = next(iter([row for row in others if not row.proven] + spared + others))
-            own = new.session is not None and victim in self._of(new.bucket, new.session)
-            yield self._evict(victim, reason, now, self_eviction=own)
+            yield self._evict_one_of(self.leaving(), turn, reason, now)
+
+    def _evict_one_of(self, rows: list[Row], turn: list[Row], reason: Removal, now: float) -> SnapshotEvent:
+        new = turn[0]
+        others = [row for row in rows if row not in turn]
+        spared = [row for row in turn[1:] if row in self.rows]
+        victim = next(iter([row for row in others if not row.proven] + spared + others))
+        own = new.session is not None and victim in self._of(new.bucket, new.session)
+        return self._evict(victim, reason, now, self_eviction=own)
 
     def refuse(
         self,
@@ -370,11 +389,11 @@ class Oracle:
         origin: Origin,
         session: str | None,
         *,
-        tokens: int,
-        nbytes: int,
+        size: tuple[int, int],
+        tenant: str,
         cause: TraceRef | None,
     ) -> None:
-        event = SnapshotRejected(reason, origin, session, tokens, nbytes, self.limits.capacity_bytes)
+        event = SnapshotRejected(reason, origin, session, *size, self.most(tenant), tenant)
         self._say(StoreCall.INSERT, cause, [event])
 
     # Removal.
@@ -384,10 +403,16 @@ class Oracle:
         self._say(StoreCall.SWEEP, None, gone)
         return len(gone)
 
-    def clear(self) -> tuple[int, int]:
-        numbers = (len(self.rows), self.nbytes())
+    def clear(self, tenant: str | None) -> tuple[int, int]:
+        return self._clear(self.leaving() if tenant is None else self.of_tenant(tenant))
+
+    def forget_session(self, tenant: str, session: str) -> tuple[int, int]:
+        return self._clear([row for row in self.of_tenant(tenant) if row.session == session])
+
+    def _clear(self, rows: list[Row]) -> tuple[int, int]:
+        numbers = (len(rows), sum(row.payload.nbytes for row in rows))
         now = self.clock()
-        self._say(StoreCall.CLEAR, None, [self._remove(row, Removal.CLEARED, now) for row in self.leaving()])
+        self._say(StoreCall.CLEAR, None, [self._remove(row, Removal.CLEARED, now) for row in rows])
         return numbers
 
     def shed(self, nbytes: int, cause: TraceRef | None) -> int:

@@ -49,6 +49,16 @@ def check_lines(held: Holdings[Any]) -> None:
     } == {place: list(entries.values()) for place, entries in held._kept.items()}
 
 
+def check_shares(held: Holdings[Any]) -> None:
+    """Every tenant's share is its entries in the very order of all, and no tenant without any has one."""
+    tenants = {entry.bucket.tenant for entry in held}
+    assert held._shares.keys() == tenants
+    for tenant in tenants:
+        mine = [entry for entry in held if entry.bucket.tenant == tenant]
+        assert list(held.of(tenant)) == mine
+        assert held.of(tenant).nbytes == sum(entry.facts.nbytes for entry in mine)
+
+
 def check_totals(store: SnapshotStore[Any], limits: Limits) -> None:
     """The running totals are what a recount gives, and within `limits`."""
     entries = list(store._held)
@@ -73,6 +83,9 @@ def check_ghosts(store: SnapshotStore[Any]) -> None:
         mine = [ghost.facts for ghost in band.values()]
         assert totals == (len(mine), sum(each.nbytes for each in mine), sum(each.arrays for each in mine))
     assert ghosts._token_bytes == BYTES_PER_TOKEN * sum(ghost.facts.tokens for ghost in entries)
+    by_tenant = {ghost.bucket.tenant: 0 for ghost in entries}
+    assert ghosts._of_tenant.keys() == by_tenant.keys()
+    assert {id(ghost) for of in ghosts._of_tenant.values() for ghost in of.values()} == set(map(id, entries))
     owned = [entry for entry in [*entries, *store._held] if entry.facts.session is not None]
     assert store._ghosts._census._entries.total() == len(owned)
 

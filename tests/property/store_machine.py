@@ -13,7 +13,7 @@ from app.snapshots.lookup import Found
 from app.snapshots.stats import Tally
 from app.snapshots.store import SnapshotStore
 from tests.property.oracle import Answer, Oracle, Tokens
-from tests.property.soundness import check_ghosts, check_index, check_lines, check_totals
+from tests.property.soundness import check_ghosts, check_index, check_lines, check_shares, check_totals
 from tests.support.clock import ManualClock
 from tests.support.snapshots import Block
 
@@ -38,6 +38,10 @@ LIMITS = st.builds(
 TOKEN = st.sampled_from([1, 257, 70_000])
 TOKENS = st.lists(TOKEN, min_size=2, max_size=6).map(tuple)
 TAILS = st.lists(TOKEN, max_size=3).map(tuple)
+TENANTS = st.sampled_from(["acme", "other"])
+QUOTAS: st.SearchStrategy[dict[str, int]] = st.sampled_from(
+    [{}, {"acme": 11}, {"acme": 18}, {"acme": 18, "other": 11}]
+)
 PAYLOADS = st.builds(
     Block,
     nbytes=st.integers(1, 11),
@@ -62,20 +66,38 @@ def without_ghosts(said: Transaction) -> Transaction:
     return replace(said, events=events, demand=Demand())
 
 
+def assert_tenants_add_up(tally: Tally) -> None:
+    """What each tenant is told of itself is, over all of them, what is told of the store."""
+    reading = tally.read()
+    parts = [tally.read(tenant) for tenant in ("acme", "other")]
+    for counts in ("inserts", "removals", "rejections", "lookups", "inserted_bytes", "removed_bytes"):
+        whole = getattr(reading, counts)
+        assert whole == {name: sum(getattr(part, counts)[name] for part in parts) for name in whole}
+    for total in ("entries", "nbytes", "arrays"):
+        whole = getattr(reading.occupancy, total)
+        assert whole == sum(getattr(part.occupancy, total) for part in parts)
+    assert reading.reused_tokens == sum(part.reused_tokens for part in parts)
+
+
 class StoreMachine(RuleBasedStateMachine):
     """`store_type` and its `limits_type` are what is tested; the rules are the oracle's."""
 
     store_type: ClassVar[type[SnapshotStore[Any]]] = SnapshotStore
     limits_type: ClassVar[type[Limits]] = Limits
 
-    @initialize(limits=LIMITS, data=st.data())
-    def open(self, limits: Limits, data: st.DataObject) -> None:
+    @initialize(limits=LIMITS, quotas=QUOTAS, data=st.data())
+    def open(self, limits: Limits, quotas: dict[str, int], data: st.DataObject) -> None:
         self.clock = ManualClock()
         self.heard: list[Transaction] = []
         self.tally = Tally()
         self.limits = limits
-        self.store = self.store_type(self.limits_type(**asdict(limits)), clock=self.clock, emit=self.hear)
-        self.oracle = Oracle(limits, self.clock)
+        self.oracle = Oracle(limits, self.clock, quotas=dict(quotas))
+        self.store = self.store_type(
+            self.limits_type(**asdict(limits)),
+            clock=self.clock,
+            emit=self.hear,
+            quota=self.oracle.quotas.get,
+        )
         self.open_lookups: list[Lookup] = []
         for place, tokens in data.draw(st.lists(st.tuples(PLACES, TOKENS), max_size=4), label="begin with"):
             self.insert_at(place, tokens, data)
@@ -89,6 +111,7 @@ class StoreMachine(RuleBasedStateMachine):
         held = reading.occupancy
         assert held.entries == sum(reading.inserts.values()) - sum(reading.removals.values())
         assert held.nbytes == sum(reading.inserted_bytes.values()) - sum(reading.removed_bytes.values())
+        assert_tenants_add_up(self.tally)
 
     # Token vectors: anything; or something stored, as it is, cut short, continued, or gone another way.
 
@@ -223,17 +246,27 @@ class StoreMachine(RuleBasedStateMachine):
         self.conclude_last(data, cause)
 
     @precondition(lambda self: self.oracle.rows)
-    @rule(refused=st.none() | st.sampled_from([Rejection.UNSUPPORTED, Rejection.LOW_MEMORY]), cause=CAUSES)
-    def tell(self, refused: Rejection | None, cause: TraceRef | None) -> None:
+    @rule(
+        refused=st.none() | st.sampled_from([Rejection.UNSUPPORTED, Rejection.LOW_MEMORY]),
+        tenant=TENANTS,
+        cause=CAUSES,
+    )
+    def tell(self, refused: Rejection | None, tenant: str, cause: TraceRef | None) -> None:
         """What was decided elsewhere is only counted here."""
         if refused is None:
-            self.store.skip(Miss.OPTED_OUT, prompt_tokens=9, cause=cause)
-            self.oracle.skip(Miss.OPTED_OUT, 9, cause)
+            self.store.skip(Miss.OPTED_OUT, prompt_tokens=9, tenant=tenant, cause=cause)
+            self.oracle.skip(Miss.OPTED_OUT, 9, tenant, cause)
         else:
             self.store.refuse(
-                refused, origin=Origin.COMPLETION, session="ann", tokens=7, nbytes=9, cause=cause
+                refused,
+                origin=Origin.COMPLETION,
+                session="ann",
+                tokens=7,
+                nbytes=9,
+                tenant=tenant,
+                cause=cause,
             )
-            self.oracle.refuse(refused, Origin.COMPLETION, "ann", tokens=7, nbytes=9, cause=cause)
+            self.oracle.refuse(refused, Origin.COMPLETION, "ann", size=(7, 9), tenant=tenant, cause=cause)
 
     @rule(seconds=st.sampled_from([1.0, 1.0, 3.0, 4.0]))
     def let_time_pass(self, seconds: float) -> None:
@@ -249,9 +282,22 @@ class StoreMachine(RuleBasedStateMachine):
         assert self.store.shed(nbytes, cause=cause) == self.oracle.shed(nbytes, cause)
 
     @precondition(lambda self: len(self.oracle.rows) > 4)
-    @rule()
-    def clear(self) -> None:
-        assert tuple(self.store.clear()) == self.oracle.clear()
+    @rule(tenant=st.none() | TENANTS)
+    def clear(self, tenant: str | None) -> None:
+        assert tuple(self.store.clear(tenant)) == self.oracle.clear(tenant)
+
+    @precondition(lambda self: len(self.oracle.rows) > 2)
+    @rule(tenant=TENANTS, session=st.sampled_from(["ann", "bob"]))
+    def forget_session(self, tenant: str, session: str) -> None:
+        gone = self.oracle.forget_session(tenant, session)
+        assert tuple(self.store.forget_session(tenant, session)) == gone
+
+    @precondition(lambda self: self.oracle.quotas)
+    @rule(quotas=QUOTAS)
+    def give_other_quotas(self, quotas: dict[str, int]) -> None:
+        """They hold from the next insert on; until then nobody loses anything."""
+        self.oracle.quotas.clear()
+        self.oracle.quotas.update(quotas)
 
     @invariant()
     def they_agree(self) -> None:
@@ -271,4 +317,5 @@ class StoreMachine(RuleBasedStateMachine):
         ]
         assert all(e.payload is r.payload for e, r in zip(entries, self.oracle.leaving(), strict=True))
         check_totals(self.store, self.limits)
+        check_shares(self.store._held)
         check_ghosts(self.store)

@@ -19,6 +19,8 @@ from tests.support.snapshots import BUCKET, Block, limits
 
 BUCKETS = (BUCKET, Bucket(model="demo", cache_signature="kv", template_signature="tools", tenant="acme"))
 
+OTHERS = Bucket(model="demo", cache_signature="kv", tenant="other")
+
 
 @dataclass
 class Rooms:
@@ -26,16 +28,18 @@ class Rooms:
 
     limits: Limits
     truncatable: bool
+    quotas: dict[str, int] = field(default_factory=dict)
     clock: ManualClock = field(default_factory=ManualClock)
     said: list[Growth | None] = field(default_factory=list)
     true: list[Growth | None] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.store: SnapshotStore[Block] = SnapshotStore(self.limits, clock=self.clock)
+        self.store: SnapshotStore[Block] = SnapshotStore(self.limits, clock=self.clock, quota=self.quotas.get)
         self.larger: dict[Growth, SnapshotStore[Block]] = {
             growth: SnapshotStore(
                 replace(self.limits, capacity_bytes=int(self.limits.capacity_bytes * factor)),
                 clock=self.clock,
+                quota=self.quotas.get,
             )
             for growth, factor in FACTORS.items()
         }
@@ -87,12 +91,18 @@ class Rooms:
 
 
 def converse(
-    rooms: Rooms, draw: random.Random, *, turns: int, sessions: int, edited_share: float = 0.15
+    rooms: Rooms,
+    draw: random.Random,
+    *,
+    turns: int,
+    sessions: int,
+    edited_share: float = 0.15,
+    buckets: tuple[Bucket, ...] = BUCKETS,
 ) -> None:
     """Conversations take turns at random, each of its own growing size; some are edited, some rest."""
     texts: dict[tuple[Bucket, str], list[int]] = {}
     for _ in range(turns):
-        session, bucket = f"session {draw.randrange(sessions)}", draw.choice(BUCKETS)
+        session, bucket = f"session {draw.randrange(sessions)}", draw.choice(buckets)
         text = texts.setdefault((bucket, session), [draw.randrange(3)])
         if draw.random() < edited_share:
             del text[draw.randrange(1, len(text) + 1) :]
@@ -138,6 +148,16 @@ def test_what_is_said_of_larger_stores_is_what_larger_stores_do(
     rooms = random_rooms(draw, truncatable=truncatable, ttl_seconds=ttl_seconds, most=most)
     edited_share = 0.0 if truncatable else 0.15
     converse(rooms, draw, turns=80, sessions=draw.randrange(2, 12), edited_share=edited_share)
+    assert rooms.said == rooms.true
+
+
+@given(seed=st.integers(0, 10_000), ttl_seconds=st.sampled_from([None, 40.0]))
+def test_larger_stores_have_the_same_quotas(seed: int, ttl_seconds: float | None) -> None:
+    """What a tenant's own quota pushed out, more memory would not have kept; what others did, it would."""
+    draw = random.Random(seed)
+    rooms = random_rooms(draw, truncatable=False, ttl_seconds=ttl_seconds, most=1_000)
+    rooms.quotas["acme"] = draw.randrange(rooms.limits.capacity_bytes // 2, rooms.limits.capacity_bytes * 3)
+    converse(rooms, draw, turns=80, sessions=draw.randrange(2, 12), buckets=(*BUCKETS, OTHERS))
     assert rooms.said == rooms.true
 
 

@@ -31,6 +31,11 @@ class Said:
         """Tokens before the generation prompt."""
         return self.prompt - GENERATION_PROMPT_TOKENS
 
+    @property
+    def boundary(self) -> int:
+        """Where its state is kept: before the prompt's last token."""
+        return self.prompt - 1
+
 
 def ask(server, *messages, session=None, **more: Any) -> Said:
     """One request at temperature 0; without a session, the client names none."""
@@ -103,7 +108,7 @@ def test_without_the_setting_a_new_session_starts_cold(tmp_path, tiny_folder):
 
 @pytest.mark.parametrize("ancestors", [0, 1])
 def test_an_edited_last_message_goes_back_to_the_turn_before(tmp_path, tiny_folder, ancestors):
-    """With a kept ancestor to the end of the first message, without one to the system prompt; no eviction."""
+    """With a kept ancestor to the end of the first prompt, without one to the system prompt; no eviction."""
     flags = ("--model", str(tiny_folder("lfm2")), "--snapshot-keep-ancestors", str(ancestors), *BARE)
     with samovar(*flags, folder=tmp_path) as server:
         messages = [SYSTEM, user("Have you got green tea?")]
@@ -115,9 +120,9 @@ def test_an_edited_last_message_goes_back_to_the_turn_before(tmp_path, tiny_fold
         cold = ask(server, *messages, user("Then I take 1."), cache_prompt=False)
         after = server.stats()
 
-    assert second.cached == first.history
+    assert second.cached == first.boundary
     assert stats["snapshot_entries_by_origin"] == {"boundary": 1 + ancestors, "completion": 0, "system": 1}
-    assert [each.cached for each in edited] == [first.history if ancestors else SYSTEM_TOKENS] * 2
+    assert [each.cached for each in edited] == [first.boundary if ancestors else SYSTEM_TOKENS] * 2
     assert edited[0].text == cold.text
     assert after["snapshot_evictions_lru"] == 0
 
@@ -154,7 +159,7 @@ def test_a_sliding_window_is_cut_back_until_it_has_wrapped(tmp_path, tiny_folder
         edited = ask(server, user(question[:-1] + "2"), session="anna")
         cold = ask(server, user(question[:-1] + "2"), cache_prompt=False)
 
-    assert (first.history < WINDOW) is fits
-    assert replay.cached == first.history
+    assert (first.boundary < WINDOW) is fits
+    assert replay.cached == first.boundary
     assert edited.cached == (first.history - len("1_\n") if fits else 0)
     assert (replay.text, edited.text) == (first.text, cold.text)

@@ -125,7 +125,7 @@ def test_nothing_a_client_says_is_told_on(told):
 
 
 def test_content_goes_into_traces_only_where_it_was_asked_for(tmp_path, tiny_folder):
-    """With `telemetry.capture_content` the conversation is on its span, and still in no log line or series."""
+    """With `telemetry.capture_content` the conversation is on its span, still in no log line or series."""
     with (
         OtlpReceiver() as collector,
         samovar(
@@ -145,7 +145,7 @@ def test_content_goes_into_traces_only_where_it_was_asked_for(tmp_path, tiny_fol
 
 
 def test_each_request_is_one_access_line(told):
-    """Served, refused or broken, a request to the inference API leaves exactly one line, with what it came to."""
+    """Served, refused or broken, a request leaves exactly one line, with what it came to."""
     lines = [line for line in told.lines if line["event"] == "request"]
 
     assert len(lines) == 2 + len(REFUSED) + 1

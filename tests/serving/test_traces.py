@@ -36,6 +36,12 @@ def tree(spans: list[Span]) -> dict[str, Counter[str]]:
     return dict(below)
 
 
+def numbers(spans: list[Span], attribute: str) -> list[int]:
+    """The values of an attribute that is a whole number."""
+    values = [attributes_of(span)[attribute] for span in spans]
+    return [value for value in values if isinstance(value, int)]
+
+
 def test_two_turns_are_two_traces_of_the_documented_shape(tmp_path, tiny_folder):
     """Server span, chat span, stages and the store's work under it; usage counts cached tokens as input."""
     with (
@@ -74,14 +80,10 @@ def test_two_turns_are_two_traces_of_the_documented_shape(tmp_path, tiny_folder)
             told["gen_ai.usage.cache_read.input_tokens"]
             == reply["usage"]["prompt_tokens_details"]["cached_tokens"]
         )
-    assert attributes_of(chats[1])["gen_ai.usage.cache_read.input_tokens"] > 0
-    boundaries = sorted(
-        attributes_of(s)["samovar.snapshot.tokens"] for s in collector.named("snapshot.insert")
-    )
-    created = sorted(
-        attributes_of(s)["gen_ai.usage.cache_creation.input_tokens"] for s in collector.named("decode")
-    )
-    assert sorted([boundaries[0], boundaries[1] - boundaries[0]]) == created
+    boundaries = sorted(numbers(collector.named("snapshot.insert"), "samovar.snapshot.tokens"))
+    assert numbers(chats, "gen_ai.usage.cache_read.input_tokens") == [0, boundaries[0]]
+    created = numbers(collector.named("decode"), "gen_ai.usage.cache_creation.input_tokens")
+    assert sorted(created) == sorted([boundaries[0], boundaries[1] - boundaries[0]])
     (superseded,) = collector.named("snapshot.supersede")
     assert [link.trace_id for link in superseded.links] == [chats[0].trace_id]
     assert resource["service.name"] == "samovar"
@@ -127,7 +129,7 @@ def test_a_long_stream_makes_no_span_a_token(tmp_path, tiny_folder):
 
     assert traces[0] == traces[1]
     assert traces[1].total() < 10
-    assert made[1][0] > 1000, "it was streamed"
+    assert made[1][0] > 10 * traces[1].total(), "it was streamed, in many more pieces than there are spans"
 
 
 def exemplars_of(server: Samovar) -> set[str]:

@@ -19,10 +19,10 @@ def commands(text):
     blocks = re.findall(r"```sh\n(.*?)```", text, re.DOTALL)
     for line in [*"\n".join(blocks).splitlines(), *re.findall(r"`(samovar [^`]+)`", text)]:
         words = shlex.split(line)
-        # The last one: `sudo -u samovar` names the account.
-        places = [number for number, word in enumerate(words) if word.rpartition("/")[2] == "samovar"]
-        if places and words[places[-1] + 1 :]:
-            yield words[places[-1] + 1 :]
+        for number, word in enumerate(words[:-1], 1):
+            # Accounts and folders have the name too; a verb follows the command alone.
+            if word.rpartition("/")[2] == "samovar" and words[number][0].isalpha():
+                yield words[number:]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

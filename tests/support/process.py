@@ -42,7 +42,10 @@ class Samovar:
         self.process = subprocess.Popen(
             [sys.executable, "-m", "app", "serve", "--port", "0", *flags],
             cwd=folder,
-            env=clean_environment(PYTHONPATH=str(Path.cwd()), **(environment or {})),
+            env=clean_environment(
+                **{"PYTHONPATH": str(Path.cwd()), "SAMOVAR_SERVER__STATE_FOLDER": str(folder / "state")}
+                | (environment or {})
+            ),
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

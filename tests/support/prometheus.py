@@ -14,6 +14,8 @@ import httpx
 import yaml
 
 WAIT_SECONDS = 60
+ASK_SECONDS = 0.01
+"""Between two questions of who waits for an answer to change."""
 
 
 def tool(name: str) -> str:
@@ -60,6 +62,7 @@ class Daemon:
         while not self._is_ready():
             assert self._process.poll() is None, self._log.read_text()
             assert time.monotonic() < deadline, self._log.read_text()
+            time.sleep(ASK_SECONDS)
         return self
 
     def _is_ready(self) -> bool:
@@ -76,9 +79,10 @@ class Daemon:
 class Prometheus(Daemon):
     """A Prometheus server, asked over its API."""
 
-    def query(self, query: str) -> list[dict[str, Any]]:
-        """The result of an instant query, now."""
-        answer = httpx.get(f"{self.url}/api/v1/query", params={"query": query}, timeout=30)
+    def query(self, query: str, at: float | None = None) -> list[dict[str, Any]]:
+        """The result of an instant query, at a Unix time or now."""
+        moment = {} if at is None else {"time": at}
+        answer = httpx.get(f"{self.url}/api/v1/query", params={"query": query, **moment}, timeout=30)
         document = answer.json()
         assert document["status"] == "success", document
         result: list[dict[str, Any]] = document["data"]["result"]
@@ -95,6 +99,7 @@ class Prometheus(Daemon):
         deadline = time.monotonic() + WAIT_SECONDS
         while not (result := self.query(query)):
             assert time.monotonic() < deadline, f"never any result: {query}"
+            time.sleep(ASK_SECONDS)
         return result
 
 

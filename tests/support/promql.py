@@ -84,18 +84,23 @@ class _Check:
     def labels(self, node: Any) -> frozenset[str]:
         """The labels of a node's result; what is wrong below it goes to `faults`."""
         match node:
-            case promql.VectorSelector() | promql.MatrixSelector():
-                return self._selector(getattr(node, "vector_selector", node))
+            case promql.VectorSelector():
+                return self._selector(node)
             case promql.AggregateExpr():
                 return self._aggregate(node)
             case promql.BinaryExpr():
                 return self._binary(node)
             case promql.Call():
                 return self._call(node)
-            case promql.ParenExpr() | promql.UnaryExpr() | promql.SubqueryExpr():
-                return self.labels(node.expr)
-            case _:
-                return frozenset()
+            case (
+                promql.MatrixSelector(vector_selector=inner)
+                | promql.ParenExpr(expr=inner)
+                | promql.UnaryExpr(expr=inner)
+                | promql.SubqueryExpr(expr=inner)
+            ):
+                return self.labels(inner)
+        # Numbers and texts have none.
+        return frozenset()
 
     def _selector(self, node: promql.VectorSelector) -> frozenset[str]:
         if node.name is None or node.name not in self._exposed:

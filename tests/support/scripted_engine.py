@@ -91,7 +91,7 @@ class CharacterModel:
 
 
 class CharacterText:
-    """Characters as pieces; the beginning of a stop string is held back until it is decided, a call as well."""
+    """Characters as pieces; the beginning of a stop string waits until it is decided, and so does a call."""
 
     def __init__(self, stop: Sequence[str], *, tools: ToolUse | None = None) -> None:
         self._stop = stop

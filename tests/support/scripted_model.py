@@ -17,10 +17,8 @@ NETWORK = Path(__file__).with_name("scripted_network.py")
 CUE_TOKENS = 160
 """As much of what was read decides what is said: the end of the last message, and the generation prompt."""
 
-THINK_TOKENS = ("<think>", "</think>")
-
-Line = tuple[Mapping[str, Any], str]
-"""A last message, and what is said to it."""
+Line = tuple[Sequence[Mapping[str, Any]], str]
+"""The last messages of a prompt, and what is said to them."""
 
 
 def make_scripted_model(
@@ -29,14 +27,13 @@ def make_scripted_model(
     lines: Sequence[Line],
     *,
     chat_template: str,
-    thinks: bool = False,
+    more_tokens: Sequence[str] = (),
     changes: Mapping[str, object] | None = None,
 ) -> Path:
     """Write the folder of a model that says `lines`; it runs its own code, so that a server has to trust it.
 
-    `thinks`: its vocabulary has the marks of thinking, by which mlx-lm knows such models.
+    `more_tokens`: texts that are one token each, such as the marks of thinking or of a call.
     """
-    more_tokens = THINK_TOKENS if thinks else ()
     make_tiny_model(
         folder,
         family,
@@ -51,8 +48,8 @@ def make_scripted_model(
     after: list[list[int]] = []
     matters: list[list[bool]] = []
     says: list[int] = []
-    for message, line in lines:
-        prompt = tokenizer.apply_chat_template([message], add_generation_prompt=True, tokenize=False)
+    for messages, line in lines:
+        prompt = tokenizer.apply_chat_template(list(messages), add_generation_prompt=True, tokenize=False)
         read = tokenizer.encode(prompt, add_special_tokens=False)
         for token in (*tokenizer.encode(line, add_special_tokens=False), tokenizer.eos_token_id):
             known = read[-CUE_TOKENS:]

@@ -1,7 +1,7 @@
 """A model of mlx-lm's own class that says given lines after given cues, and is itself everywhere else.
 
-It is copied into a model's folder, where mlx-lm loads it from; it knows nothing of Samovar. What it has read is in one
-more cache, of the kind that attention has: with a state that was restored wrongly it would miss its cue.
+It is copied into a model's folder, where mlx-lm loads it from; it knows nothing of Samovar. What it has read
+is in one more cache, of the kind that attention has: with a wrongly restored state it would miss its cue.
 """
 
 import json
@@ -16,8 +16,8 @@ FOLDER = Path(__file__).parent
 NOTHING = -1
 """Stands before what was read first."""
 
-CERTAIN = 1000.0
-"""Added to the logit of the next token of a line."""
+CERTAIN = 80.0
+"""Added to the logit of a line's next token: more than any other has, less than what a client can forbid."""
 
 _CONFIG = json.loads((FOLDER / "config.json").read_text())
 _Network, ModelArgs = _get_classes({key: value for key, value in _CONFIG.items() if key != "model_file"})
@@ -31,7 +31,7 @@ class Model(_Network):  # type: ignore[misc, valid-type]
 
     def __init__(self, args: Any) -> None:
         super().__init__(args)
-        script = mx.load(str(FOLDER / "script.safetensors"))
+        script: Any = mx.load(str(FOLDER / "script.safetensors"))
         self._after, self._matters = script["after"], script["matters"]
         self._says = mx.arange(args.vocab_size) == script["says"][:, None]
 

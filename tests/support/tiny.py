@@ -51,7 +51,7 @@ def make_tiny_model(
 ) -> Path:
     """Write a model folder that `mlx_lm.load` reads; the same seed gives the same weights.
 
-    `changes` to the family's configuration make it, say, less tiny; `more_tokens` need a larger vocabulary there.
+    `changes` to the family's configuration make it, say, less tiny; `more_tokens` need a larger vocabulary.
     """
     config = {**FAMILIES[family], "eos_token_id": 257, **(changes or {})}
     mx.random.seed(seed)
@@ -68,7 +68,7 @@ def make_tiny_model(
 def write_byte_tokenizer(
     folder: Path, *, chat_template: str = CHATML, more_tokens: Sequence[str] = ()
 ) -> None:
-    """A tokenizer with one token a byte, ChatML's two marks as special tokens, and more of them if asked for."""
+    """A tokenizer with one token a byte, and ChatML's two marks and `more_tokens` as special tokens."""
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     tokenizer = Tokenizer(models.BPE(vocab={c: i for i, c in enumerate(alphabet)}, merges=[]))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)

@@ -39,7 +39,8 @@ FORMATS: Mapping[str, str] = {
     "gemma4": '<|tool_call>call:weather{town:<|"|>Zürich<|"|>,days:3,hours:[6]}<tool_call|>',
     "glm47": _GLM,
     "json_tools": (
-        '<tool_call>\n{"name": "weather", "arguments": {"town": "Zürich", "days": 3, "hours": [6]}}\n</tool_call>'
+        '<tool_call>\n{"name": "weather", "arguments": {"town": "Zürich", "days": 3, "hours": [6]}}\n'
+        "</tool_call>"
     ),
     "kimi_k2": (
         "<|tool_calls_section_begin|><|tool_call_begin|>functions.weather:0<|tool_call_argument_begin|>"
@@ -70,7 +71,8 @@ FORMATS: Mapping[str, str] = {
     ),
     "mistral": '[TOOL_CALLS]weather[ARGS]{"town": "Zürich", "days": 3, "hours": [6]}',
     "muse_spark": (
-        '<atem:function_calls>\n<atem:invoke name="weather">\n<atem:parameter name="town">"Zürich"</atem:parameter>\n'
+        '<atem:function_calls>\n<atem:invoke name="weather">\n'
+        '<atem:parameter name="town">"Zürich"</atem:parameter>\n'
         '<atem:parameter name="days">3</atem:parameter>\n'
         '<atem:parameter name="hours">[6]</atem:parameter>\n</atem:invoke>\n</atem:function_calls>'
     ),
@@ -84,7 +86,7 @@ FORMATS: Mapping[str, str] = {
 
 TWO_CALLS: Mapping[str, str] = {
     "json_tools": "\n".join(
-        '<tool_call>\n{"name": "weather", "arguments": {"town": "%s"}}\n</tool_call>' % town
+        f'<tool_call>\n{{"name": "weather", "arguments": {{"town": "{town}"}}}}\n</tool_call>'
         for town in ("Bern", "Chur")
     ),
     "mistral": '[TOOL_CALLS]weather[ARGS]{"town": "Bern"}[TOOL_CALLS]weather[ARGS]{"town": "Chur"}',

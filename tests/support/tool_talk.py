@@ -73,7 +73,7 @@ STYLES: Mapping[str, Style] = {
 def make_calling_model(
     folder: Path, family: str, style: str, towns: Sequence[str] = TOWNS, **options: Any
 ) -> Path:
-    """The folder of a model that plays its part of the loop in that style: a call for each town, one a step."""
+    """The folder of a model that plays its part of the loop in that style: a call for each town, in turn."""
     of = STYLES[style]
     lines = [of.call.replace("TOWN", town) for town in towns]
     answer = f"<think>\nThat is all.\n</think>\n\n{ANSWER}" if of.thinks else ANSWER
@@ -81,8 +81,8 @@ def make_calling_model(
     return make_scripted_model(
         folder,
         family,
-        list(zip((QUESTION, *results(towns)), said, strict=True)),
+        [((message,), line) for message, line in zip((QUESTION, *results(towns)), said, strict=True)],
         chat_template=of.template,
-        thinks=of.thinks,
+        more_tokens=("<think>", "</think>") if of.thinks else (),
         **options,
     )

@@ -25,7 +25,7 @@ USER_TURNS = tuple(
 
 @dataclass(frozen=True, slots=True)
 class TalkTurn:
-    """One turn: tokens of its prompt, those that were cached, those of its own new message; text and calls."""
+    """One turn: tokens of its prompt, of those the cached, those of its own new message; text and calls."""
 
     prompt_tokens: int
     cached_tokens: int

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from threading import Event, Thread
+from typing import Self
 
 import grpc  # type: ignore[import-untyped]
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
@@ -116,7 +117,7 @@ class HungCollector:
             self._connections.append(connection)
             self.reached.set()
 
-    def __enter__(self) -> "HungCollector":
+    def __enter__(self) -> Self:
         self._thread.start()
         return self
 

@@ -1,6 +1,6 @@
 """A real store whose events become real spans of a real provider, kept in memory."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan
@@ -8,7 +8,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanContext
 
-from app.bus import Bus
+from app.bus import Bus, Listener
 from app.events import Event, Origin, TraceRef
 from app.snapshots.entry import pack
 from app.snapshots.limits import Limits
@@ -33,7 +33,13 @@ HASH_SESSION = SessionHash(b"a key of this test")
 class SpansRoom:
     """What the wiring does for spans."""
 
-    def __init__(self, store_limits: Limits | None = None, *, sample_ratio: float = 1.0) -> None:
+    def __init__(
+        self,
+        store_limits: Limits | None = None,
+        *,
+        sample_ratio: float = 1.0,
+        also: Sequence[tuple[str, Listener]] = (),
+    ) -> None:
         self.exporter = InMemorySpanExporter()
         self.clock = ManualClock(CLOCK_START)
         self.slept_nanoseconds = 0
@@ -51,7 +57,7 @@ class SpansRoom:
             clock=self.clock,
             unix_nanoseconds=self.unix_nanoseconds,
         )
-        self.bus = Bus([(Sink.TALLY, self.tally), (Sink.TRACES, self.spans_of)])
+        self.bus = Bus([(Sink.TALLY, self.tally), (Sink.TRACES, self.spans_of), *also])
         self.store: SnapshotStore[Block] = SnapshotStore(
             store_limits or limits(), clock=self.clock, emit=self.bus.publish
         )

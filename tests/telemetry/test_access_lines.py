@@ -57,7 +57,7 @@ WHOLE = {
 
 @pytest.mark.parametrize("order", [0, 1], ids=["engine first", "client first"])
 def test_a_request_is_one_line_whichever_of_its_ends_comes_first(order):
-    """Route and status, stages in seconds, tokens, what the cache did, whose it was, and its trace; no text."""
+    """Route, status, stages in seconds, tokens, what the cache did, whose it was, its trace; no text."""
     ends = [generation(cause=CAUSE, session="secret-key", stored_tokens=30), request("job")]
     for so_far in (ends[order], ends[1 - order]):
         assert lines_of(so_far) == [], "half of the story is no line"

@@ -140,7 +140,8 @@ def test_a_conversation_on_the_real_scheduler_leaves_an_access_line_a_turn():
     serving.run(make_job([1, 2, 3, 4, 5], boundary=4, id="one", session="secret-key"))
     serving.run(make_job([1, 2, 3, 4, 9, 9], boundary=5, id="two", session="secret-key"))
     answered = [
-        RequestEnded("/v1/messages", Outcome.COMPLETED, 200, 1.5, job_ids=(id,)) for id in ("one", "two")
+        RequestEnded("/v1/messages", Outcome.COMPLETED, 200, 1.5, job_ids=(job_id,))
+        for job_id in ("one", "two")
     ]
     lines = lines_of(*serving.events, *answered, level="info")
     assert [(line["job_id"], line["cached_tokens"], line["cache"], line.get("miss")) for line in lines] == [

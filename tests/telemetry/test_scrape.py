@@ -91,7 +91,7 @@ def test_the_right_capacity_stands_beside_the_real_one():
     assert [room.value(f"samovar_snapshot_{name}") for name in names] == [0, 0, 0]
     start = for_conversations(StateSize((Part(10, 1),)), sessions=3, tokens=6, available_bytes=500)
     room.capacity.open(room.store, start=start, automatic=False)
-    assert [room.value(f"samovar_snapshot_{name}") for name in names] == [500, 60, 3]
+    assert [room.value(f"samovar_snapshot_{name}") for name in names] == [500, 64, 3]
     for session in "abcdef":
         room.put(1, 2, session=session, nbytes=60)
     assert [room.value(f"samovar_snapshot_{name}") for name in names] == [500, 450, 6]

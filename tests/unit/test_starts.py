@@ -28,7 +28,12 @@ def nothing_set(monkeypatch, tmp_path):
 
 def test_each_address_has_its_own_journal(tmp_path):
     """Two servers on one machine do not count each other's starts."""
-    asked = [{"port": 1}, {"port": 2}, {"port": 1, "host": "::1"}, {"port": 1, "host": "localhost"}]
+    asked: list[dict[str, object]] = [
+        {"port": 1},
+        {"port": 2},
+        {"port": 1, "host": "::1"},
+        {"port": 1, "host": "localhost"},
+    ]
     journals = [start_journal(settings(tmp_path, state_folder=str(tmp_path), **each)) for each in asked]
     names = [journal.file.name for journal in journals if journal]
 

@@ -1,5 +1,6 @@
 """From a chat request to what a model and an engine take. Pure; what is not served is refused by its name."""
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -180,8 +181,11 @@ def _message(message: Message, index: int) -> dict[str, Any]:
 
 
 def _tool_call(call: EchoedToolCall) -> dict[str, Any]:
-    """In one order, whatever the client's: templates may print a call as it comes."""
-    function = {"name": call.function.name, "arguments": call.function.arguments}
+    """In one form, whatever the client's: templates may print a call as it comes."""
+    arguments = call.function.arguments
+    if not isinstance(arguments, str):
+        arguments = json.dumps(arguments, ensure_ascii=False)
+    function = {"name": call.function.name, "arguments": arguments}
     return {**({"id": call.id} if call.id else {}), "type": call.type, "function": function}
 
 

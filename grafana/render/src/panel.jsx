@@ -2,6 +2,7 @@
 import {
   applyFieldOverrides,
   FieldType,
+  getDisplayValueAlignmentFactors,
   getFieldDisplayName,
   getFieldDisplayValues,
   standardTransformers,
@@ -91,6 +92,7 @@ const KINDS = {
     <div>
       {values(panel, data, theme).map((value, place, all) => (
         <BarGauge
+          alignmentFactors={getDisplayValueAlignmentFactors(all)}
           key={place}
           width={width}
           height={height / all.length}
@@ -130,5 +132,10 @@ function alongLogarithm(frame, axis) {
     values: field.values.map(Math.log10),
     display: (value, decimals) => field.display(10 ** value, decimals),
   };
-  return { ...frame, fields: [spaced, ...frame.fields.filter((_, other) => other !== place)] };
+  // The legend asks each field where it stood.
+  const kept = frame.fields.map((each, at) => ({
+    ...each,
+    state: { ...each.state, origin: { frameIndex: 0, fieldIndex: at } },
+  }));
+  return { ...frame, fields: [spaced, ...kept.filter((_, other) => other !== place)] };
 }

@@ -1,7 +1,8 @@
 """Panels of Cache sizing: who leaves the store and why, and whether more memory or time would have kept them."""
 
+from grafana.source import thresholds
 from grafana.source.kinds import bars, curves, lines
-from grafana.source.panels import Link, Panel, Query
+from grafana.source.panels import Limit, Link, Panel, Query
 from grafana.source.promql import increase, named, quantile, rate, series, share, total
 from grafana.source.recordings import EVICTION
 from grafana.source.traces import explore, spans
@@ -122,7 +123,8 @@ GAPS = Panel(
     unit="percentunit",
     width=12,
     height=10,
-    highest=1,
+    # What bounds a field would bound the axis of seconds as well.
+    lowest=None,
     shows="Over the time shown, along seconds unused: the share of hits whose snapshot had lain unused for at most so long (`came back`), and the share of evicted ones that had (`evicted`). The upright line is the time to live.",
     act="`evicted` rising left of where `came back` reaches its top: the store throws away what it is about to need, so raise the budget. `came back` still rising at the upright line: the time to live is too short. `evicted` far to the right, or no such curve: both are right.",
     colors={"came back": "green", "evicted": "red", "time to live": "purple"},
@@ -166,7 +168,8 @@ GHOST_HITS = Panel(
     width=14,
     height=8,
     shows="The share of lookups of the last 30 minutes that missed, and would have been hits with 1.5, 2 or 4 times the capacity.",
-    act="take the smallest capacity whose line lies close to that of `4x`. All near zero: more memory gains nothing, whatever is evicted.",
+    act="above the line more memory would be felt: take the smallest capacity whose line lies close to that of `4x`. All near zero: more memory gains nothing, whatever is evicted.",
+    limits=[Limit(thresholds.GHOST_RATIO)],
     colors={
         "with 1.5x the memory": "yellow",
         "with 2x the memory": "orange",
@@ -188,6 +191,7 @@ GAIN = Panel(
     width=10,
     height=8,
     highest=1,
+    ground="blue",
     shows="The share of lookups of the time shown that were hits, and that would have been with more memory.",
     act="the step from bar to bar is what more memory gains. Where it stops, stop.",
 )

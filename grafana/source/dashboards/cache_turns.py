@@ -40,7 +40,7 @@ FIT = Panel(
     width=12,
     height=8,
     decimals=0,
-    shows="How many snapshots of median and of large size the capacity holds, how many there are, and how many conversations were active within one time to live.",
+    shows="How many snapshots of median and of large size the capacity holds, how many there are, and how many conversations were active within one time to live; the sum of the chosen servers.",
     act="`active conversations` above `of median size`: the budget is too small for everyone who comes back. A system prompt's state and a warm-up take entries too.",
     colors={
         "of median size": "green",
@@ -89,6 +89,7 @@ USES = Panel(
     width=8,
     height=8,
     decimals=2,
+    ground="blue",
     shows="How often a snapshot was used before it left, on average over the time shown, by why it left.",
     act="near 1 under `superseded` is a conversation that goes on turn by turn. Below 1 under `evicted` is memory that did not pay.",
 )
@@ -181,7 +182,7 @@ DIVERGED_AT = Panel(
 COST = Panel(
     26,
     "What a hit costs",
-    lines(),
+    lines(logarithmic=True),
     [
         Query(quantile(rank, f"samovar_{name}_seconds"), f"{what}, {words}")
         for name, what in (
@@ -194,6 +195,7 @@ COST = Panel(
     unit="s",
     width=14,
     height=8,
+    lowest=None,
     shows="Time to copy a snapshot back (`restore`) and out (`capture`), beside the time to read a prompt, restores included (`prefill`). The scale is logarithmic.",
     act="`restore` near `prefill`: hits are hardly worth it, raise `snapshots.min_prefix_tokens`. `capture` that rises holds up the whole batch.",
     colors={

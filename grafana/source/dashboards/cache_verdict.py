@@ -8,7 +8,7 @@ from grafana.source.promql import increase, mean, named, rate, series, share, to
 _REUSED = "samovar_snapshot_reused_tokens_total"
 _PROMPTS = "samovar_snapshot_lookup_tokens_total"
 
-_FIRST_TOKEN = "samovar_time_to_first_token_seconds"
+_FIRST = "samovar_time_to_first_token_seconds"
 _HIT = 'cache="hit"'
 _MISS = 'cache="miss"'
 
@@ -55,12 +55,17 @@ SELF_EVICTIONS = Panel(
     3,
     "Self-evictions",
     number(),
-    [Query(total(increase("samovar_snapshot_self_evictions_total", window="24h")), "in 24 hours")],
+    [
+        Query(
+            f"max(max_over_time({increase('samovar_snapshot_self_evictions_total', window='30m')}[24h:5m]))",
+            "within 30 minutes",
+        )
+    ],
     unit="short",
     width=4,
     height=6,
     decimals=0,
-    shows="How often a conversation pushed out its own live state, in 24 hours.",
+    shows="How often a conversation pushed out its own live state: the most within 30 minutes, in the last 24 hours, at one server.",
     act="the store does not hold one conversation's turns: raise the limit that Removals by reason names, at least to the recommended budget.",
     limits=[Limit(thresholds.SELF_EVICTIONS)],
 )
@@ -110,7 +115,7 @@ SERVERS = Panel(
     column_units={"entries": "short", "self-evictions": "short", "hit ratio": "percentunit"},
     shows="The verdict a server: stores are not shared. `memory has` is what the model and its requests leave for the store; hit ratio and self-evictions are over the time shown.",
     act="choose the server with the worst line above and read on for it alone.",
-    no_value="–",
+    no_value="unknown",
 )
 
 TOKENS = Panel(
@@ -133,7 +138,7 @@ SAVED = Panel(
     lines(),
     [
         Query(
-            f"({mean(_FIRST_TOKEN, _MISS)} - {mean(_FIRST_TOKEN, _HIT)}) * {total(rate(f'{_FIRST_TOKEN}_count', _HIT))}",
+            f"({mean(_FIRST, _MISS)} - {mean(_FIRST, _HIT)}) * {total(rate(f'{_FIRST}_count', _HIT))}",
             "saved",
         )
     ],
@@ -158,7 +163,7 @@ BYTES = Panel(
     unit="bytes",
     width=12,
     height=8,
-    shows="What the store holds, by where it was taken, under its limit.",
+    shows="What the store holds, by where it was taken, under its limit; the sum of the chosen servers, so choose one to see which limit it is at.",
     act="flat at `capacity`: this limit binds. Far below it while Removals by reason shows `lru_entries` or `lru_arrays`: another limit binds, and more bytes will not help. Never near it: memory can be given back.",
     colors={
         "boundary": "blue",
@@ -180,7 +185,7 @@ ENTRIES = Panel(
     unit="short",
     width=12,
     height=8,
-    shows="How many snapshots the store holds, under their limit.",
+    shows="How many snapshots the store holds, under their limit; the sum of the chosen servers.",
     act="flat at `limit` with bytes to spare: raise `snapshots.max_entries`.",
     colors={"boundary": "blue", "completion": "purple", "system": "yellow", "limit": "red"},
     dashed=["limit"],

@@ -176,13 +176,12 @@ WARMUPS = Panel(
     12,
     "Warm-ups by outcome",
     lines(stacked=True),
-    [Query(total(rate("samovar_warmups_total"), "outcome"), "{{outcome}}")],
+    [Query(f"{total(rate('samovar_warmups_total'), 'outcome')} > 0", "{{outcome}}")],
     unit="ops",
     width=6,
     height=8,
     shows="What became of preparing the next turn after each reply.",
     act="much `preempted` or `dropped`: there is no idle time for it, nothing is wrong. `failed`: see the log. `diverged`: the template shows the reply in other words than the model wrote.",
-    no_value="no server yet",
 )
 WARMUP_TOKENS = Panel(
     13,

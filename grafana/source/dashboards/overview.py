@@ -206,6 +206,7 @@ TOKEN_LATENCY = Panel(
     height=8,
     shows="How long a reader waits from one token to the next.",
     act="it rises with the number of requests that run together and while a long prompt is read. If it is too slow for reading along, lower the number of running requests.",
+    colors={"half": "blue", "95%": "orange"},
 )
 UNDER_WAY = Panel(
     12,

@@ -8,7 +8,8 @@ _COMPLETED, _CANCELLED, _INVALID, _REFUSED, _FAILED = (
     _REQUESTS.format(outcome) for outcome in ("completed", "cancelled", "invalid", "refused", "failed")
 )
 _HIT, _NO_CANDIDATE, _DIVERGED = (
-    f'samovar_snapshot_lookups_total{{outcome="{outcome}"}}' for outcome in ("hit", "no_candidate", "diverged")
+    f'samovar_snapshot_lookups_total{{outcome="{outcome}"}}'
+    for outcome in ("hit", "no_candidate", "diverged")
 )
 _SLOW = {
     f'samovar_time_to_first_token_seconds_bucket{{cache="{cache}",le="{bound}"}}': "0x{n}"
@@ -37,13 +38,17 @@ _DIVERGING = {
     _HIT: "0+4x{n}",
     _NO_CANDIDATE: "0x{n}",
     _DIVERGED: "0+6x{n}",
-    'samovar_snapshot_divergence_tokens_bucket{le="32"}': "0x{n}",
-    'samovar_snapshot_divergence_tokens_bucket{le="64"}': "0+6x{n}",
+    "samovar_snapshot_divergence_tokens_count": "0+6x{n}",
+    'samovar_snapshot_divergence_tokens_bucket{le="32.0"}': "0x{n}",
+    'samovar_snapshot_divergence_tokens_bucket{le="64.0"}': "0+6x{n}",
     'samovar_snapshot_divergence_tokens_bucket{le="+Inf"}': "0+6x{n}",
 }
-_SMALL_STORE = {
+_IDLE_STORE = {
+    "up": "1x{n}",
+    "samovar_snapshot_capacity_bytes": "20e9x{n}",
     'samovar_snapshot_bytes{origin="boundary"}': "2e9x{n}",
-    'samovar_snapshot_inserted_bytes_total{origin="boundary"}': "2e9+10e9x{n}",
+    'samovar_snapshot_bytes{origin="system"}': "1e9x{n}",
+    'samovar_snapshot_inserts_total{origin="boundary"}': "9x{n}",
 }
 DAY = 24 * 60
 
@@ -52,7 +57,8 @@ DAY = 24 * 60
 class Case:
     """What one server does, beside a healthy one, and the alerts that fire for it at `minute`: no others.
 
-    `step`: minutes between two samples. `everywhere`: other series of Prometheus' own.
+    `step`: minutes between two samples. `everywhere`: other series of Prometheus' own. `alone`: there is
+    no healthy server. `bare`: the server has no series but those of `changes`. `told`: the description.
     """
 
     law: str
@@ -62,6 +68,7 @@ class Case:
     step: int = 1
     everywhere: Mapping[str, str] = field(default_factory=dict)
     alone: bool = False
+    bare: bool = False
     told: str = ""
 
 
@@ -88,7 +95,9 @@ CASES: dict[str, tuple[Case, ...]] = {
             {"process_start_time_seconds": "0x49 3000x3 3240x3 3480x{n}"},
             fires=("SamovarRestartLoop",),
         ),
-        Case("two starts within a quarter of an hour", {"process_start_time_seconds": "0x49 3000x4 3300x{n}"}),
+        Case(
+            "two starts within a quarter of an hour", {"process_start_time_seconds": "0x49 3000x4 3300x{n}"}
+        ),
         Case(
             "three starts within three hours",
             {"process_start_time_seconds": "0x49 3000x60 6600x60 10200x{n}"},
@@ -151,7 +160,10 @@ CASES: dict[str, tuple[Case, ...]] = {
             fires=("SamovarTelemetryDropping",),
             told="mac-1 lost 60 events or spans on their way to traces in 15 minutes.",
         ),
-        Case("a few were lost at once, in passing", {'samovar_telemetry_dropped_total{sink="traces"}': "0x50 9x{n}"}),
+        Case(
+            "a few were lost at once, in passing",
+            {'samovar_telemetry_dropped_total{sink="traces"}': "0x50 9x{n}"},
+        ),
         Case("some were lost long ago", {'samovar_telemetry_dropped_total{sink="tally"}': "7x{n}"}),
     ),
     "SamovarQueueFull": (
@@ -163,13 +175,19 @@ CASES: dict[str, tuple[Case, ...]] = {
         ),
         Case("40 of 64 places are taken", {"samovar_requests_waiting": "40x{n}"}),
         Case("a burst of three minutes", {"samovar_requests_waiting": "1x56 64x{n}"}),
-        Case("no queue is allowed at all", {"samovar_requests_max_waiting": "0x{n}", "samovar_requests_waiting": "0x{n}"}),
+        Case(
+            "no queue is allowed at all",
+            {"samovar_requests_max_waiting": "0x{n}", "samovar_requests_waiting": "0x{n}"},
+        ),
     ),
     "SamovarRequestsRefused": (
         Case("one in eleven is turned away", {_REFUSED: "0+1x{n}"}, fires=("SamovarRequestsRefused",)),
         Case("one in fifty is turned away", {_COMPLETED: "0+49x{n}", _REFUSED: "0+1x{n}"}),
         Case("every second request is a client's mistake", {_INVALID: "0+10x{n}"}),
-        Case("one of three is turned away while hardly anybody asks", {_COMPLETED: "0+2x{n}", _REFUSED: "0+1x{n}"}),
+        Case(
+            "one of three is turned away while hardly anybody asks",
+            {_COMPLETED: "0+2x{n}", _REFUSED: "0+1x{n}"},
+        ),
     ),
     "SamovarErrorsHigh": (
         Case("one in eleven fails", {_FAILED: "0+1x{n}"}, fires=("SamovarErrorsHigh",)),
@@ -234,14 +252,20 @@ CASES: dict[str, tuple[Case, ...]] = {
             minute=90,
             fires=("SamovarCacheThrashing",),
             told=(
-                "On mac-1 30% of the lookups missed a snapshot that more memory would have kept."
-                " Snapshots are evicted after 5m 30s without use (median); of the conversations that still hit, nine"
+                "On mac-1 30% of the lookups missed a snapshot that more memory would have kept. Snapshots"
+                " are evicted after 5m 30s without use (median); of the conversations that still hit, nine"
                 " in ten come back within 7m 58s. The store may hold 18.63GiB; recommended: 13.97GiB."
             ),
         ),
         Case(
             "it thrashes so much that nothing hits any more",
-            {**_EVICTIONS, **_GHOSTS, **_NO_REUSE, _HIT: "0x{n}", "samovar_snapshot_reused_tokens_total": "0x{n}"},
+            {
+                **_EVICTIONS,
+                **_GHOSTS,
+                **_NO_REUSE,
+                _HIT: "0x{n}",
+                "samovar_snapshot_reused_tokens_total": "0x{n}",
+            },
             minute=90,
             fires=("SamovarCacheThrashing",),
         ),
@@ -272,7 +296,8 @@ CASES: dict[str, tuple[Case, ...]] = {
     "SamovarCacheHitCollapse": (
         Case(
             "after twenty hours of reuse nothing is reused for one",
-            {"samovar_snapshot_reused_tokens_total": "0+18000x1200 21600000x{n}"},
+            {"samovar_snapshot_reused_tokens_total": "0+18000x300 5400000x{n}"},
+            step=4,
             minute=21 * 60,
             fires=("SamovarCacheHitCollapse",),
             told=(
@@ -282,17 +307,24 @@ CASES: dict[str, tuple[Case, ...]] = {
         ),
         Case(
             "after twenty hours of reuse two thirds are still reused",
-            {"samovar_snapshot_reused_tokens_total": "0+18000x1200 21612000+12000x{n}"},
+            {"samovar_snapshot_reused_tokens_total": "0+18000x300 5412000+12000x{n}"},
+            step=4,
             minute=21 * 60,
         ),
-        Case("little was ever reused", {"samovar_snapshot_reused_tokens_total": "0+2000x{n}"}, minute=21 * 60),
         Case(
-            "nothing is reused, and nobody asks",
+            "little was ever reused, and now nothing is",
+            {"samovar_snapshot_reused_tokens_total": "0+2000x300 600000x{n}"},
+            step=4,
+            minute=21 * 60,
+        ),
+        Case(
+            "nothing is reused, and hardly anybody asks",
             {
-                "samovar_snapshot_reused_tokens_total": "0+18000x1200 21600000x{n}",
-                _HIT: "0+9x1200 10800x{n}",
-                _NO_CANDIDATE: "0+1x1200 1200x30 1201x{n}",
+                "samovar_snapshot_reused_tokens_total": "0+18000x300 5400000x{n}",
+                _HIT: "0+9x300 2700x{n}",
+                _NO_CANDIDATE: "0+1x300 301+1x{n}",
             },
+            step=4,
             minute=21 * 60,
         ),
     ),
@@ -304,14 +336,35 @@ CASES: dict[str, tuple[Case, ...]] = {
             fires=("SamovarCacheDivergence",),
             told=(
                 "On mac-1 60% of the lookups of an hour found a conversation that goes on otherwise; half of"
-                " them left it within the first 48 tokens."
+                " those that diverged did so within the first 48 tokens."
             ),
         ),
-        Case("two in eleven diverge", {_DIVERGED: "0+2x{n}"}, minute=150),
+        Case(
+            "two in twelve diverge",
+            {
+                _DIVERGED: "0+2x{n}",
+                "samovar_snapshot_divergence_tokens_count": "0+2x{n}",
+                'samovar_snapshot_divergence_tokens_bucket{le="+Inf"}': "0+2x{n}",
+            },
+            minute=150,
+        ),
+        Case(
+            "new conversations share a template's first words with the others of their session",
+            {
+                **_DIVERGING,
+                'samovar_snapshot_divergence_tokens_bucket{le="32.0"}': "0+6x{n}",
+            },
+            minute=150,
+        ),
         Case("most are new conversations", {_HIT: "0+1x{n}", _NO_CANDIDATE: "0+9x{n}"}, minute=150),
         Case(
             "a few diverge on a quiet day",
-            {_HIT: "0x{n}", _NO_CANDIDATE: "0x{n}", _DIVERGED: "0x130 5x10 10x{n}"},
+            {
+                _HIT: "0x{n}",
+                _NO_CANDIDATE: "0x{n}",
+                _DIVERGED: "0x130 5x10 10x{n}",
+                "samovar_snapshot_divergence_tokens_count": "0x130 5x10 10x{n}",
+            },
             minute=150,
         ),
     ),
@@ -336,30 +389,49 @@ CASES: dict[str, tuple[Case, ...]] = {
     ),
     "SamovarCacheIdle": (
         Case(
-            "hardly a seventh of the capacity was held, for nine days",
-            _SMALL_STORE,
-            step=4,
+            "hardly a seventh of the capacity was held for nine days",
+            _IDLE_STORE,
+            step=60,
             minute=9 * DAY,
+            bare=True,
             fires=("SamovarCacheIdle",),
             told="mac-1 may hold 18.63GiB and never held more than 2.794GiB in seven days.",
         ),
         Case(
             "one evening's peak came up to more than a quarter",
-            {
-                'samovar_snapshot_bytes{origin="boundary"}': "2e9x1800 6e9x20 2e9x{n}",
-                'samovar_snapshot_inserted_bytes_total{origin="boundary"}': (
-                    "2e9+10e9x1800 18018e9+10e9x20 18210e9+10e9x{n}"
-                ),
-            },
-            step=4,
+            {**_IDLE_STORE, 'samovar_snapshot_bytes{origin="boundary"}': "2e9x120 6e9x2 2e9x{n}"},
+            step=60,
             minute=9 * DAY,
+            bare=True,
         ),
         Case(
             "the server is known for five days only",
-            {name: f"_x1440 {text}" for name, text in _SMALL_STORE.items()}
-            | {"samovar_snapshot_capacity_bytes": "_x1440 20e9x{n}"},
-            step=4,
+            {name: text if name == "up" else f"_x96 {text}" for name, text in _IDLE_STORE.items()},
+            step=60,
             minute=9 * DAY,
+            bare=True,
+        ),
+        Case(
+            "everything expired long ago, and nobody came back",
+            {name: "0x{n}" if "bytes{" in name else text for name, text in _IDLE_STORE.items()},
+            step=60,
+            minute=9 * DAY,
+            bare=True,
+            fires=("SamovarCacheIdle",),
+        ),
+        Case(
+            "snapshots are switched off",
+            {name: "0x{n}" if "{" in name else text for name, text in _IDLE_STORE.items()},
+            step=60,
+            minute=9 * DAY,
+            bare=True,
+        ),
+        Case(
+            "everything expired today",
+            {**_IDLE_STORE, 'samovar_snapshot_bytes{origin="boundary"}': "9e9x200 0x{n}"},
+            step=60,
+            minute=9 * DAY,
+            bare=True,
         ),
     ),
     "SamovarCacheLedgerBroken": (

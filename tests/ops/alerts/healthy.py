@@ -65,22 +65,26 @@ OVER_ALL = {
     'samovar_snapshot_idle_before_removal_seconds_bucket{le="60",reason="lru_bytes"}': "0x{n}",
     'samovar_snapshot_idle_before_removal_seconds_bucket{le="600",reason="lru_bytes"}': "0x{n}",
     'samovar_snapshot_idle_before_removal_seconds_bucket{le="+Inf",reason="lru_bytes"}': "0x{n}",
-    'samovar_snapshot_divergence_tokens_bucket{le="32"}': "0x{n}",
-    'samovar_snapshot_divergence_tokens_bucket{le="64"}': "0x{n}",
+    "samovar_snapshot_divergence_tokens_count": "0x{n}",
+    'samovar_snapshot_divergence_tokens_bucket{le="32.0"}': "0x{n}",
+    'samovar_snapshot_divergence_tokens_bucket{le="64.0"}': "0x{n}",
     'samovar_snapshot_divergence_tokens_bucket{le="+Inf"}': "0x{n}",
 }
 """Ten requests a minute, nine of them hits; every turn supersedes the one before, and nothing is evicted."""
 
 
-def server(instance: str, changes: Mapping[str, str], *, samples: int) -> dict[str, str]:
+def server(instance: str, changes: Mapping[str, str], *, samples: int, bare: bool = False) -> dict[str, str]:
     """A server's series → values, `samples` of each after the first; `changes` to a healthy one's.
 
     A changed series has to be one of a healthy server. Its values may hold `{n}` as well; `gone` takes
-    the series away.
+    the series away, and of a `bare` server all others are gone.
     """
     unknown = set(changes) - set(OVER_ALL)
     assert not unknown, f"a healthy server has no {unknown}"
-    values = {name: text.replace("{n}", str(samples)) for name, text in (OVER_ALL | changes).items()}
+    values = {
+        name: text.replace("{n}", str(samples))
+        for name, text in (({} if bare else OVER_ALL) | {**changes}).items()
+    }
     return {
         _labelled(name, job="samovar", instance=instance): text
         for name, text in values.items()

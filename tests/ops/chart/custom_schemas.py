@@ -1,8 +1,8 @@
 """JSON schemas of the custom resources that the chart makes, made strict: a key nobody knows is refused.
 
-The Prometheus operator's, KEDA's and Istio's come from models of their definitions. The two kinds of the gateways, for
-which there are none, are written down here as far as the chart uses them, after the definitions of Gateway API 1.4
-(`v1`) and Envoy Gateway 1.5 (`v1alpha1`).
+The Prometheus operator's, KEDA's and Istio's come from models of their definitions. The two kinds of the
+gateways, for which there are none, are written down here as far as the chart uses them, after the definitions
+of the Gateway API's `v1` and of Envoy Gateway 1.9's `v1alpha1`.
 """
 
 from functools import cache

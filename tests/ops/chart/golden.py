@@ -1,4 +1,4 @@
-"""What the chart makes, written down for a person to read in a review: `python -m tests.ops.chart.golden` updates it.
+"""What the chart makes, written down to be read in reviews: `python -m tests.ops.chart.golden` updates it.
 
 Rules and dashboards stand elsewhere already, so only their names are here.
 """
@@ -19,7 +19,9 @@ def golden_path(values: str) -> Path:
 
 def golden_text(manifests: str) -> str:
     """Manifests in an order and a form that depend on their content alone."""
-    made = sorted(map(_abridged, objects(manifests)), key=lambda item: (item["kind"], item["metadata"]["name"]))
+    made = sorted(
+        map(_abridged, objects(manifests)), key=lambda item: (item["kind"], item["metadata"]["name"])
+    )
     return yaml.safe_dump_all(made, sort_keys=True, width=120)
 
 
@@ -27,7 +29,10 @@ def _abridged(item: Object) -> Object:
     match item["kind"]:
         case "PrometheusRule":
             groups = [
-                {"name": group["name"], "rules": [rule.get("alert", rule.get("record")) for rule in group["rules"]]}
+                {
+                    "name": group["name"],
+                    "rules": [rule.get("alert", rule.get("record")) for rule in group["rules"]],
+                }
                 for group in item["spec"]["groups"]
             ]
             return {**item, "spec": {"groups": groups}}

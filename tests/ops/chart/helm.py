@@ -13,7 +13,7 @@ CHART = ROOT / "charts" / "samovar"
 RELEASE, NAMESPACE = "rel", "chat"
 
 OLDEST, NEWEST = "1.30", "1.37"
-"""The Kubernetes versions that the chart is for; Chart.yaml says the oldest, the newest is the newest known here."""
+"""The Kubernetes versions that the chart is for: the oldest as in Chart.yaml, and the newest there is."""
 
 CI_VALUES = sorted(path.name for path in (CHART / "ci").glob("*-values.yaml"))
 

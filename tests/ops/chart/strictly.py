@@ -7,7 +7,7 @@ from tests.ops.chart.helm import Object
 
 
 def faults_of(item: Object, kubernetes: str) -> list[str]:
-    """What is wrong with an object in a version of Kubernetes, such as 1.37; a kind that is unknown is wrong too."""
+    """What is wrong with an object in a version of Kubernetes, such as 1.37; an unknown kind is wrong too."""
     custom = custom_schemas().get((item["apiVersion"], item["kind"]))
     name = f"{item['kind']} {item['metadata']['name']}"
     if custom is not None:

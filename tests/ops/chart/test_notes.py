@@ -31,9 +31,15 @@ def test_the_notes_have_no_gaps(values: str):
         ("service: {type: NodePort}", "{.spec.ports[0].nodePort}"),
         ("service: {type: LoadBalancer, port: 80}", "http://<that address>:80/v1/models"),
         ("ingress: {enabled: true, hosts: [chat.example.com]}", "curl http://chat.example.com/v1/models"),
-        ("ingress: {enabled: true, hosts: [a.example.com], tls: [{secretName: t}]}", "curl https://a.example.com"),
+        (
+            "ingress: {enabled: true, hosts: [a.example.com], tls: [{secretName: t}]}",
+            "curl https://a.example.com",
+        ),
         ("gateway: {enabled: true, parentRefs: [{name: g}]}", "<address of the Gateway>"),
-        ("gateway: {enabled: true, parentRefs: [{name: g}]}", "NOTE: the NetworkPolicy lets only pods of chat in"),
+        (
+            "gateway: {enabled: true, parentRefs: [{name: g}]}",
+            "NOTE: the NetworkPolicy lets only pods of chat in",
+        ),
         ("networkPolicy: {enabled: false}", "WARNING: there are no keys"),
         ("autoscaling: {kind: HPA}", "KEDA can wait longer"),
         ("model: {source: hostPath, hostPath: {path: /srv}}", "restricted Pod Security level refuses"),

@@ -10,7 +10,6 @@ import httpx
 
 from tests.support.prometheus import Prometheus
 
-
 ROOT = Path(__file__).parents[3]
 FOLDER = ROOT / "grafana" / "dashboards"
 NAMES = ("overview", "cache-sizing", "internals")

@@ -64,4 +64,4 @@ class Book:
 
 def _known(label: Label) -> tuple[str, ...]:
     """A label's values; none where they come with what is served, such as a model's name."""
-    return label.values or (OPEN_LABELS[label.name] if label.name in OPEN_LABELS else ())
+    return label.values or OPEN_LABELS.get(label.name, ())

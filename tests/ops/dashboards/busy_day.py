@@ -1,6 +1,7 @@
-"""Six hours of a server that people talk to: enough memory at first, then too many talks, then a client that rewrites.
+"""Six hours of a server: enough memory at first, then a client that rewrites, then too many talks.
 
-It plays the rules of the store in their simplest form, so that the numbers fit together: what was put in either is there or left.
+It plays the rules of the store in their simplest form, so that the numbers fit together: what was put in
+is there, or has left.
 """
 
 import random
@@ -14,9 +15,10 @@ from tests.ops.dashboards.book import Book, Sample
 STEP_SECONDS = 60
 HOURS = 6
 
-CAPACITY_BYTES = 8 * 2**30
-MEMORY_LIMIT_BYTES = 36 * 2**30
+CAPACITY_BYTES = 16 * 2**30
+MEMORY_LIMIT_BYTES = 48 * 2**30
 WEIGHTS_BYTES = 15 * 2**30
+AVAILABLE_BYTES = MEMORY_LIMIT_BYTES - WEIGHTS_BYTES - 4 * 2**30
 BYTES_A_TOKEN = 100_000
 MAX_ENTRIES = 512
 TTL_SECONDS = 7200
@@ -57,7 +59,7 @@ class Server:
     digest: str
     book: Book = field(default_factory=Book)
     store: OrderedDict[tuple[int, int], Entry] = field(default_factory=OrderedDict)
-    evicted: OrderedDict[tuple[int, int], int] = field(default_factory=OrderedDict)
+    evicted: OrderedDict[tuple[int, int], tuple[int, float]] = field(default_factory=OrderedDict)
     cpu_seconds: float = 0
 
     def __post_init__(self) -> None:
@@ -66,7 +68,7 @@ class Server:
         book.put(c.CONFIG, 1, self.digest)
         for series, value in (
             (c.CAPACITY_BYTES, CAPACITY_BYTES),
-            (c.AVAILABLE_BYTES, MEMORY_LIMIT_BYTES - WEIGHTS_BYTES - 4 * 2**30),
+            (c.AVAILABLE_BYTES, AVAILABLE_BYTES),
             (c.MAX_ENTRIES, MAX_ENTRIES),
             (c.TTL_SECONDS, TTL_SECONDS),
             (c.MAX_RUNNING, MAX_RUNNING),
@@ -94,7 +96,7 @@ class Server:
         cause = next(cause for known, cause in c.DEPARTURES.items() if known.value == reason)
         self.book.observe(c.ENTRY_HITS, entry.hits, cause.value)
         if reason == "lru_bytes":
-            self.evicted[name] = entry.nbytes
+            self.evicted[name] = (entry.nbytes, now)
             self.evicted.move_to_end(name)
 
     def ghost(self, name: tuple[int, int]) -> None:
@@ -103,7 +105,7 @@ class Server:
         names = [each for each, _ in later]
         if name not in names:
             return
-        behind = sum(nbytes for _, nbytes in later[names.index(name) :])
+        behind = sum(nbytes for _, (nbytes, _) in later[names.index(name) :])
         for label, more in GHOST_FACTORS:
             if behind <= more * CAPACITY_BYTES:
                 self.book.add(c.GHOST_HITS, 1, label)
@@ -133,6 +135,8 @@ class Server:
         """What was not used for too long goes."""
         for name in [n for n, e in self.store.items() if now - e.last_used >= TTL_SECONDS]:
             self.remove(name, "ttl", now)
+        while self.evicted and now - next(iter(self.evicted.values()))[1] >= TTL_SECONDS:
+            self.evicted.popitem(last=False)
 
     def look_up(self, talk: Talk, now: float, *, first: bool) -> int:
         """Count a lookup; the tokens that need not be computed."""
@@ -195,7 +199,8 @@ class Server:
         book.put(c.OLDEST_AGE, now - oldest)
         active = len(self.store) + len(self.evicted)
         book.put(c.WANTED_SESSIONS, active)
-        book.put(c.RECOMMENDED_BYTES, 1.2 * (held + sum(self.evicted.values())))
+        wanted = 1.2 * (held + sum(nbytes for nbytes, _ in self.evicted.values()))
+        book.put(c.RECOMMENDED_BYTES, min(wanted, AVAILABLE_BYTES))
         used = WEIGHTS_BYTES + held + load * 2**29
         for kind, value in (("active", used), ("cache", 2**30), ("peak", used), ("footprint", used + 2**30)):
             book.put(c.DEVICE_MEMORY, value, kind)
@@ -209,11 +214,11 @@ class Server:
         yield "scrape_duration_seconds", (), draw.uniform(0.004, 0.01) * load
 
 
-def busy_day(begin: float, seed: int) -> Iterator[tuple[float, list[Sample]]]:
-    """Scrape after scrape: (unix seconds, samples).
+def busy_day(begin: float, seed: int, talks_a_minute: float = 0.2) -> Iterator[tuple[float, list[Sample]]]:
+    """Scrape after scrape: (unix seconds, samples). `talks_a_minute` begin while it is quiet.
 
-    In the third and fourth hour there are more talks than fit; at the end of the fourth an operator clears the
-    store; in the fifth a client rewrites its history; in the sixth the server is started with other settings.
+    In the second hour a client rewrites its history; in the third an operator clears the store, and then the
+    server is started with other settings; from the fourth on there are more talks than fit.
     """
     draw = random.Random(seed)
     server = Server(begin - 5, digest="3f1c")
@@ -222,18 +227,18 @@ def busy_day(begin: float, seed: int) -> Iterator[tuple[float, list[Sample]]]:
     for step in range(HOURS * 3600 // STEP_SECONDS):
         now = begin + step * STEP_SECONDS
         hour = step * STEP_SECONDS / 3600
-        load = 3.0 if 2 <= hour < 4 else 1.0
-        if step == 4 * 60:
+        load = 3.0 if hour >= 3.5 else 1.0
+        if step == 2 * 60 + 20:
             for name in list(server.store):
                 server.remove(name, "cleared", now)
-        if step == 5 * 60 + 10:
+        if step == 2 * 60 + 50:
             server = Server(now - 20, digest="77ab")
             yield now, list(server.scraped(now, load, draw))
             continue
-        if step in {1, 5 * 60 + 11}:
+        if step in {1, 2 * 60 + 51}:
             server.load_model()
-        if draw.random() < 0.25 * load:
-            session, rewrites = next(names), 4.2 < hour < 5 and draw.random() < 0.7
+        if draw.random() < talks_a_minute * load:
+            session, rewrites = next(names), 1 <= hour < 1.8 and draw.random() < 0.7
             # A program that follows two threads in one session.
             for branch in range(draw.choice((1, 1, 2))):
                 opening, turns = draw.randrange(500, 4000), draw.randrange(3, 14)

@@ -15,7 +15,9 @@ JOB = "samovar"
 History = Iterable[tuple[float, list[Sample]]]
 """(unix seconds, what was scraped then)."""
 
-_COUNTERS = {series.name for series in CATALOGUE if series.kind is Kind.COUNTER} | {"process_cpu_seconds_total"}
+_COUNTERS = {series.name for series in CATALOGUE if series.kind is Kind.COUNTER} | {
+    "process_cpu_seconds_total"
+}
 
 
 def write_blocks(folder: Path, histories: dict[str, History]) -> None:
@@ -34,7 +36,9 @@ def write_blocks(folder: Path, histories: dict[str, History]) -> None:
                 file.write(f"# TYPE {name.removesuffix('_total')} counter\n")
             file.write("\n".join(samples_of_name) + "\n")
         file.write("# EOF\n")
-    told("promtool", "tsdb", "create-blocks-from", "openmetrics", "--quiet", str(source), str(folder / "tsdb"))
+    told(
+        "promtool", "tsdb", "create-blocks-from", "openmetrics", "--quiet", str(source), str(folder / "tsdb")
+    )
 
 
 @contextlib.contextmanager

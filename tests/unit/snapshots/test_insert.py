@@ -51,7 +51,7 @@ def test_an_oversized_snapshot_costs_nobody_anything() -> None:
     assert heard.store.occupancy() == before
     assert heard.removals == []
     assert heard.events[-1] == SnapshotRejected(
-        Rejection.OVERSIZED, Origin.BOUNDARY, "s", tokens=4, nbytes=1, capacity_bytes=10
+        Rejection.OVERSIZED, Origin.BOUNDARY, "s", tokens=4, nbytes=1, capacity_bytes=10, tenant="acme"
     )
 
 

@@ -226,7 +226,7 @@ def test_candidates_that_all_fail_make_it_a_failed_restore() -> None:
 
     assert heard.store.miss(found, failed_restores=1) is Miss.RESTORE_FAILED
     assert heard.events[-1] == LookupMissed(
-        Miss.RESTORE_FAILED, prompt_tokens=139, common_prefix_tokens=9, failed_restores=1
+        Miss.RESTORE_FAILED, prompt_tokens=139, common_prefix_tokens=9, failed_restores=1, tenant="acme"
     )
 
 

@@ -32,9 +32,8 @@ def finished(
     tools: ToolUse | None = None,
 ) -> Reply:
     reply = Reply(CharacterText((), tools=tools), id="chatcmpl-1")
-    *first, last = said
-    reply.read([Started(4, None), *(Generated(ord(each), None, None) for each in first)])
-    reply.read([Generated(ord(last), logprob, finish)])
+    reply.read([Started(4, None), *(Generated(ord(each), None, None) for each in said[:-1])])
+    reply.read([Generated(ord(said[-1]), logprob, finish)])
     return reply
 
 

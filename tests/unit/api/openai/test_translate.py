@@ -58,7 +58,7 @@ def test_tool_round_trip_keeps_calls_and_answers() -> None:
 
 
 def test_calls_reach_the_template_in_one_form() -> None:
-    """However a client orders their fields; arguments may be the object itself, what is unknown is left out."""
+    """However a client orders their fields; arguments may be an object, and what is unknown is left out."""
     told = {"function": {"arguments": {"at": 1}, "name": "now", "new": 1}, "index": 0}
 
     (message,) = rendered({"role": "assistant", "tool_calls": [told]})
@@ -66,7 +66,7 @@ def test_calls_reach_the_template_in_one_form() -> None:
     (call,) = message["tool_calls"]
     assert list(call.items()) == [
         ("type", "function"),
-        ("function", {"name": "now", "arguments": {"at": 1}}),
+        ("function", {"name": "now", "arguments": '{"at": 1}'}),
     ]
     assert list(call["function"]) == ["name", "arguments"]
 

@@ -1,0 +1,46 @@
+"""Asks a running server, and says in one sentence why that failed. Knows no route and no verb."""
+
+import argparse
+from typing import Any, Literal
+
+import httpx
+
+from app.errors import SamovarError
+from app.settings.layers import built_in
+
+_SECONDS = 10.0
+
+
+def add_url(verb: argparse.ArgumentParser) -> None:
+    """The flag that says which server."""
+    server = built_in().server
+    default = f"http://{server.host}:{server.port}"
+    verb.add_argument("--url", default=default, metavar="URL", help=f"the server. Default: {default}.")
+
+
+def ask(url: str, method: Literal["GET", "POST"], path: str, *, expecting: str) -> dict[str, Any]:
+    """What the server at `url` answers: a JSON object that has the key `expecting`.
+
+    Raises:
+        SamovarError: nothing answers there, or something that is no Samovar, or with an error.
+    """
+    try:
+        answer = httpx.request(method, url.rstrip("/") + path, timeout=_SECONDS)
+    except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
+        raise SamovarError(f"{url!r} is no address of a server; write it as http://host:port") from error
+    except httpx.TimeoutException as error:
+        raise SamovarError(f"the server at {url} does not answer within {_SECONDS:g} seconds") from error
+    except httpx.HTTPError as error:
+        raise SamovarError(f"no server answers at {url}: {error}") from error
+    try:
+        said = answer.json()
+    except ValueError:
+        said = None
+    said = said if isinstance(said, dict) else {}
+    if answer.is_success and expecting in said:
+        return said
+    fault = said.get("error")
+    reason = fault.get("message") if isinstance(fault, dict) else None
+    raise SamovarError(
+        f"{url}{path} answers {answer.status_code}: {reason or 'what is there is no Samovar server'}"
+    )
