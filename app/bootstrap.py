@@ -24,18 +24,21 @@ from app.api.reasoning_echo import ReasoningEcho
 from app.api.services import Limits as RequestLimits
 from app.api.services import Services
 from app.api.stream import LoopSink, OpenRequests
+from app.auth.keyring import Keyring
 from app.bus import Bus
 from app.clock import monotonic
 from app.errors import RequestError
+from app.keys import load_keys, reload_keys
 from app.loading import CAPTURE_DECLINES, EngineRoom
 from app.runtime import Milestones, Runtime, ServingEngine
 from app.scheduler.admission import Admission
 from app.scheduler.warmup_queue import WarmupQueue
 from app.scheduler.worker import Worker
+from app.settings.conflicts import is_loopback
 from app.settings.digest import digest
 from app.settings.schema import DEFAULT_LAYER, Provenance, Settings
 from app.snapshots.capacity import Capacity
-from app.snapshots.stats import Tally, stats_payload
+from app.snapshots.stats import Tally, stats_payload, tenant_payload
 from app.supervision.start_gate import StartGate
 from app.telemetry.catalogue import Sink
 from app.telemetry.counting import Counting
@@ -98,6 +101,7 @@ def build(
         stream=sys.stderr,
         service_name=service_name_of(resource),
     )
+    keyring = Keyring(load_keys(settings.auth), clock=monotonic)
     telemetry = _telemetry(settings, resource)
     wake = threading.Event()
     admission = Admission(max_waiting=settings.scheduler.max_waiting, wake=wake.set)
@@ -115,6 +119,7 @@ def build(
         step_tokens=telemetry.step_tokens.record,
         on_model=telemetry.instruments.set_model,
         capacity=telemetry.capacity,
+        quota=keyring.quota_of,
     )
     worker = Worker(
         build=room.open,
@@ -152,7 +157,7 @@ def build(
     telemetry.registry.register(telemetry.step_tokens)
     requests = OpenRequests()
 
-    def cache_stats() -> Mapping[str, Any]:
+    def cache_stats(tenant: str | None) -> Mapping[str, Any]:
         if room.limits is None:
             raise RequestError(
                 "the model is being loaded, and the store's limits follow from it",
@@ -160,6 +165,9 @@ def build(
                 kind="server_error",
                 retry_after_seconds=5,
             )
+        if tenant is not None:
+            own = tenant_payload(telemetry.tally.read(tenant), room.limits, quota=keyring.quota_of(tenant))
+            return {"tenant": tenant, **own}
         return {
             **stats_payload(telemetry.tally.read(), room.limits, now=monotonic()),
             **telemetry.capacity.payload(),
@@ -185,6 +193,9 @@ def build(
             warmup=settings.snapshots.enabled and settings.snapshots.warmup,
             capture_content=bool(settings.telemetry.otlp_endpoint) and settings.telemetry.capture_content,
             version=__version__,
+            keyring=keyring,
+            docs_need_key=not is_loopback(settings.server.host),
+            cors_origins=[origin.strip() for origin in settings.server.cors_origins.split(",") if origin],
         )
     )
     return Runtime(
@@ -196,6 +207,7 @@ def build(
         requests=requests,
         gate=starts,
         flush=telemetry.provider.shutdown,
+        on_hangup=(lambda: reload_keys(keyring, settings.auth)) if settings.auth.keys_file else None,
     )
 
 

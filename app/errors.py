@@ -35,6 +35,7 @@ class RequestError(SamovarError):
         param: the field at fault, if it is one field.
         code: OpenAI's `error.code`, such as `context_length_exceeded`.
         retry_after_seconds: sent as `Retry-After` where trying again can help.
+        challenge: sent as `WWW-Authenticate` where another API key can help.
     """
 
     def __init__(
@@ -46,6 +47,7 @@ class RequestError(SamovarError):
         param: str | None = None,
         code: str | None = None,
         retry_after_seconds: int | None = None,
+        challenge: str | None = None,
     ) -> None:
         super().__init__(message)
         self.message = message
@@ -54,3 +56,4 @@ class RequestError(SamovarError):
         self.param = param
         self.code = code
         self.retry_after_seconds = retry_after_seconds
+        self.challenge = challenge

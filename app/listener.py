@@ -13,6 +13,7 @@ from granian.server.embed import Server
 from litestar import Litestar
 
 from app.errors import StartError
+from app.tls import TlsFiles
 
 START_SECONDS = 10.0
 STOP_SECONDS = 2.0
@@ -45,11 +46,12 @@ def reserve_address(host: str, port: int) -> tuple[str, int]:
     return ip, free_port
 
 
-def url_of(address: tuple[str, int]) -> str:
+def url_of(address: tuple[str, int], *, tls: bool = False) -> str:
     """Where a client on this machine finds the listener."""
     ip, port = address
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(ip, ip)  # noqa: S104 - compared, not bound
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    scheme = "https" if tls else "http"
+    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
 
 class Listener:
@@ -87,13 +89,16 @@ class Listener:
 
 
 @contextlib.asynccontextmanager
-async def listening(app: Litestar, address: tuple[str, int], *, connections: int) -> AsyncIterator[Listener]:
+async def listening(
+    app: Litestar, address: tuple[str, int], *, connections: int, tls: TlsFiles | None = None
+) -> AsyncIterator[Listener]:
     """Serve an application over HTTP/1.1, and run its lifespan, for as long as the block lasts.
 
     Args:
         app: the application.
         address: IP address and port.
         connections: most connections at a time, idle ones included.
+        tls: what to serve HTTPS with, from TLS 1.3 on; None serves HTTP.
 
     Raises:
         StartError: nothing can listen there.
@@ -109,6 +114,8 @@ async def listening(app: Litestar, address: tuple[str, int], *, connections: int
         websockets=False,
         backlog=BACKLOG,
         backpressure=connections,
+        ssl_cert=tls.certificate if tls else None,
+        ssl_key=tls.key if tls else None,
         # Below that it tells of each client that left, and that embedding it is experimental.
         log_level=LogLevels.error,
         # Its own handlers would write past whatever the program has set up.

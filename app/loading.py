@@ -29,6 +29,7 @@ from app.scheduler.warmup_queue import WarmupQueue
 from app.settings.schema import Provenance, Settings
 from app.snapshots.capacity import Capacity
 from app.snapshots.limits import Limits
+from app.snapshots.share import Quota
 from app.snapshots.sizing import from_model, snapshots_between_turns
 from app.snapshots.store import SnapshotStore
 from app.telemetry.catalogue import Capability
@@ -53,6 +54,7 @@ class EngineRoom:
         admission, warmups, emit, deliver, token_gap, step_tokens: of the scheduler.
         on_model: told what is served.
         capacity: told of the store, and what the model's state weighs.
+        quota: what each tenant may hold in the store.
     """
 
     def __init__(
@@ -68,6 +70,7 @@ class EngineRoom:
         step_tokens: Callable[[int, int], None],
         on_model: Callable[[Model], None],
         capacity: Capacity,
+        quota: Quota,
     ) -> None:
         self._settings = settings
         self._provenance = provenance
@@ -79,6 +82,7 @@ class EngineRoom:
         self._step_tokens = step_tokens
         self._on_model = on_model
         self._capacity = capacity
+        self._quota = quota
         self._decoder: BatchDecoder | None = None
         self._memory: Callable[[], Mapping[str, int]] = dict
         self.model: ServedChatModel | None = None
@@ -166,7 +170,7 @@ class EngineRoom:
         if not (found.reuse or found.unknown_kinds):
             # States of unknown kinds never enter the store: left on, it counts each as unsupported.
             limits = replace(limits, enabled=False)
-        self.store = SnapshotStore(limits, clock=monotonic, emit=self._emit)
+        self.store = SnapshotStore(limits, clock=monotonic, emit=self._emit, quota=self._quota)
         self._capacity.open(
             self.store, start=start, automatic=limits.enabled and settings.snapshots.capacity_bytes == "auto"
         )

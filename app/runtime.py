@@ -121,17 +121,31 @@ class ServingEngine:
         """Compute a next turn's history when there is time."""
         self._warmups.offer(job)
 
-    async def reset(self) -> ports.Cleared:
-        """Empty the snapshot store, off the event loop: dropping thousands of states takes its time.
+    async def reset(self, tenant: str | None = None) -> ports.Cleared:
+        """Empty the snapshot store, or what one tenant has in it.
+
+        Off the event loop: dropping thousands of states takes its time.
 
         Raises:
             RequestError: 503 while the model is being loaded.
         """
+        cleared = await asyncio.to_thread(self._store().clear, tenant)
+        return ports.Cleared(cleared.entries, cleared.nbytes)
+
+    async def forget_session(self, tenant: str, session: str) -> ports.Cleared:
+        """Remove what the snapshot store holds of one session.
+
+        Raises:
+            RequestError: 503 while the model is being loaded.
+        """
+        cleared = await asyncio.to_thread(self._store().forget_session, tenant, session)
+        return ports.Cleared(cleared.entries, cleared.nbytes)
+
+    def _store(self) -> SnapshotStore[Any]:
         store = self._loaded.store
         if store is None:
             raise unavailable(self.health())
-        cleared = await asyncio.to_thread(store.clear)
-        return ports.Cleared(cleared.entries, cleared.nbytes)
+        return store
 
     def drain(self) -> None:
         """Take no more jobs; those that run or wait go on."""
@@ -179,8 +193,10 @@ class Runtime:
         requests: OpenRequests,
         gate: StartGate,
         flush: Callable[[], None],
+        on_hangup: Callable[[], None] | None = None,
     ) -> None:
         self.app = app
+        self.on_hangup = on_hangup
         self._engine = engine
         self._worker = worker
         self._milestones = milestones

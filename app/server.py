@@ -21,6 +21,7 @@ from app.starts import start_journal
 from app.supervision.log_file import LogFile
 from app.supervision.notify import Notifier
 from app.supervision.start_gate import StartGate
+from app.tls import TlsFiles, usable
 
 FORCED_EXIT_CODE = 1
 """Of a stop that was told twice: running requests were ended before their time."""
@@ -45,6 +46,11 @@ class Runtime(Protocol):
     @property
     def app(self) -> Litestar:
         """What Granian serves, from before `start` until after `abort`."""
+        ...
+
+    @property
+    def on_hangup(self) -> Callable[[], None] | None:
+        """What SIGHUP does; None leaves it to end the process, as the end of a terminal should."""
         ...
 
     @property
@@ -101,7 +107,9 @@ def serve(settings: Settings, provenance: Provenance, notifier: Notifier) -> int
     if settings.telemetry.log_file:
         log_file = LogFile(Path(settings.telemetry.log_file).expanduser().absolute())
         log_file.open()
-    address = reserve_address(settings.server.host, settings.server.port)
+    server = settings.server
+    tls = usable(server.tls_certificate, server.tls_key) if server.tls_certificate else None
+    address = reserve_address(server.host, server.port)
     scheduler = settings.scheduler
     gate = StartGate(start_journal(settings))
     try:
@@ -112,6 +120,7 @@ def serve(settings: Settings, provenance: Provenance, notifier: Notifier) -> int
             drain_seconds=settings.server.drain_seconds,
             notifier=notifier,
             log_file=log_file,
+            tls=tls,
         )
     except Exception as error:
         gate.ended(error)
@@ -128,6 +137,7 @@ def run(
     drain_seconds: float,
     notifier: Notifier,
     log_file: LogFile | None = None,
+    tls: TlsFiles | None = None,
 ) -> int:
     """Serve what `make` makes on its own event loop until a signal; see `serve`.
 
@@ -138,6 +148,7 @@ def run(
         drain_seconds: how long running requests may go on after the signal.
         notifier: told when the server is ready and when it drains.
         log_file: followed where it is moved.
+        tls: what HTTPS is served with.
 
     Raises:
         SamovarError: as `serve`.
@@ -151,6 +162,7 @@ def run(
                 drain_seconds=drain_seconds,
                 notifier=notifier,
                 log_file=log_file,
+                tls=tls,
             )
         )
 
@@ -181,13 +193,17 @@ async def _serve(
     drain_seconds: float,
     notifier: Notifier,
     log_file: LogFile | None,
+    tls: TlsFiles | None,
 ) -> int:
     loop = asyncio.get_running_loop()
     signals = _Signals(loop)
     runtime = make(loop)
+    if runtime.on_hangup is not None:
+        loop.add_signal_handler(signal.SIGHUP, runtime.on_hangup)
+    url = url_of(address, tls=tls is not None)
     try:
         async with (
-            listening(runtime.app, address, connections=connections) as listener,
+            listening(runtime.app, address, connections=connections, tls=tls) as listener,
             _attended(runtime, notifier, log_file),
         ):
             failures = (runtime.failure, listener.failure)
@@ -198,8 +214,8 @@ async def _serve(
                 if failed := await _first(runtime.ready, signals.first.wait, *failures):
                     raise await _stopped_by(failed, runtime)
             if not signals.first.is_set():
-                _greet(runtime.model_name, url_of(address))
-                notifier.ready(f"serves {runtime.model_name} at {url_of(address)}")
+                _greet(runtime.model_name, url)
+                notifier.ready(f"serves {runtime.model_name} at {url}")
                 if failed := await _first(signals.first.wait, *failures):
                     raise await _stopped_by(failed, runtime)
             runtime.drain()

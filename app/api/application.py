@@ -1,18 +1,22 @@
 """Builds the Litestar application from its parts: routes, limits, errors, spans. Starts nothing."""
 
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
+from typing import Any
 
 from litestar import Litestar, Router
+from litestar.config.cors import CORSConfig
 from litestar.di import Provide
 from litestar.exceptions import HTTPException
 from litestar.openapi import OpenAPIConfig
 from litestar.openapi.plugins import JsonRenderPlugin
 from litestar.types import ASGIApp
 
-from app.api.cache import cache_stats, reset_cache
-from app.api.docs import RoutesPage, index
+from app.api.audit import AuditCalls
+from app.api.authorization import HoldPlaces, may, within_limits
+from app.api.cache import cache_stats, forget_session, reset_cache
+from app.api.docs import PAGE_HEADERS, RoutesPage, index
 from app.api.errors import answer_error
 from app.api.exchange import CountRequests, IdentifyRequests
 from app.api.json_request import JsonRequest
@@ -22,6 +26,7 @@ from app.api.openai.models import describe_model, list_models
 from app.api.probes import livez, readyz, startupz
 from app.api.services import Services
 from app.api.tracing import TraceRequests
+from app.auth.key import Scope
 from app.errors import RequestError
 
 INFERENCE_ROUTES = ("/v1/chat/completions",)
@@ -44,8 +49,17 @@ def create_app(services: Services) -> Litestar:
         yield
         prompt_thread.shutdown(wait=False, cancel_futures=True)
 
+    for_people: dict[str, Any] = {
+        "guards": [may(services.keyring, *Scope)] if services.docs_need_key else [],
+        "response_headers": PAGE_HEADERS,
+    }
     return Litestar(
-        route_handlers=[_api(services), livez, readyz, startupz, metrics, index],
+        route_handlers=[
+            _api(services),
+            *(livez, readyz, startupz),
+            Router(path="/", route_handlers=[metrics], guards=[may(services.keyring, Scope.METRICS)]),
+            Router(path="/", route_handlers=[index], **for_people),
+        ],
         request_class=JsonRequest,
         dependencies={
             "services": Provide(provide_services, sync_to_thread=False),
@@ -57,12 +71,13 @@ def create_app(services: Services) -> Litestar:
             Exception: answer_error,
         },
         lifespan=[owning_the_prompt_thread],
+        cors_config=_cors(services.cors_origins) if services.cors_origins else None,
         request_max_body_size=services.limits.max_request_bytes,
         openapi_config=OpenAPIConfig(
             title="Samovar",
             version=services.version,
             description="A server for language models that keeps every conversation warm between turns.",
-            path="/docs",
+            openapi_router=Router(path="/docs", route_handlers=[], **for_people),
             render_plugins=[RoutesPage(path="/"), JsonRenderPlugin(path="/openapi.json")],
         ),
         # Litestar would install handlers of its own; the program configures logging once.
@@ -83,9 +98,34 @@ def _api(services: Services) -> Router:
     def counted(app: ASGIApp) -> ASGIApp:
         return CountRequests(app, services.requests, services.emit, services.clock)
 
-    inference = Router(path="/", route_handlers=[create_chat_completion], middleware=[counted])
+    def audited(app: ASGIApp) -> ASGIApp:
+        return AuditCalls(app, services.emit)
+
+    keyring = services.keyring
+    inference = Router(
+        path="/",
+        route_handlers=[create_chat_completion],
+        guards=[may(keyring, Scope.INFERENCE), within_limits(keyring)],
+        middleware=[counted, HoldPlaces],
+    )
+    models = Router(path="/", route_handlers=[list_models, describe_model], guards=[may(keyring, *Scope)])
+    own = may(keyring, Scope.INFERENCE, Scope.ADMIN)
+    stats = Router(path="/", route_handlers=[cache_stats], guards=[own])
+    session = Router(path="/", route_handlers=[forget_session], guards=[own], middleware=[audited])
+    reset = Router(
+        path="/", route_handlers=[reset_cache], guards=[may(keyring, Scope.ADMIN)], middleware=[audited]
+    )
     return Router(
         path="/v1",
-        route_handlers=[inference, list_models, describe_model, cache_stats, reset_cache],
+        route_handlers=[inference, models, stats, session, reset],
         middleware=[traced, identified],
+    )
+
+
+def _cors(origins: Sequence[str]) -> CORSConfig:
+    return CORSConfig(
+        allow_origins=list(origins),
+        allow_methods=["GET", "POST", "DELETE"],
+        allow_headers=["*"],
+        expose_headers=["x-request-id", "x-samovar-cache", "retry-after", "traceresponse"],
     )

@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Iterable
+from typing import Any
 
 from litestar.connection import ASGIConnection
 from litestar.handlers import BaseRouteHandler
@@ -30,7 +31,7 @@ def may(keyring: Keyring, *scopes: KeyScope) -> Guard:
     It raises RequestError: 401 there is no key, or an unknown one; 403 the key may not do this.
     """
 
-    def guard(connection: ASGIConnection, _handler: BaseRouteHandler) -> None:
+    def guard(connection: ASGIConnection[Any, Any, Any, Any], _handler: BaseRouteHandler) -> None:
         state = connection.scope["state"]
         if keyring.is_open:
             state["caller"] = ANYBODY
@@ -50,7 +51,7 @@ def within_limits(keyring: Keyring) -> Guard:
     It raises RequestError: 429. The route needs `HoldPlaces`.
     """
 
-    def guard(connection: ASGIConnection, _handler: BaseRouteHandler) -> None:
+    def guard(connection: ASGIConnection[Any, Any, Any, Any], _handler: BaseRouteHandler) -> None:
         state = connection.scope["state"]
         if (key := state.get("key")) is not None:
             state["places"].enter_context(keyring.admitted(key))

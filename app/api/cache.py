@@ -1,12 +1,24 @@
 """`/v1/cache`: what the snapshot store holds and did, and how to empty it."""
 
+import asyncio
+from concurrent.futures import Executor
 from typing import Any, Literal
 
-from litestar import get, post
+from litestar import Request, delete, get, post
 from litestar.di import NamedDependency
+from litestar.openapi import ResponseSpec
+from litestar.params import FromPath, FromQuery
 from msgspec import Struct
 
+from app.api.audit import session_of
+from app.api.authorization import caller_of, own_or_any
+from app.api.errors import ErrorBody
 from app.api.services import Services
+
+_REFUSALS = {
+    401: ResponseSpec(ErrorBody, description="An API key is needed, and there is none, or an unknown one"),
+    403: ResponseSpec(ErrorBody, description="The API key may not do this"),
+}
 
 
 class CacheReset(Struct, frozen=True, kw_only=True):
@@ -17,14 +29,54 @@ class CacheReset(Struct, frozen=True, kw_only=True):
     freed_bytes: int
 
 
-@get("/cache/stats", summary="Numbers of the snapshot store", tags=["Snapshots"])
-async def cache_stats(services: NamedDependency[Services]) -> dict[str, Any]:
-    """What the store holds, what it did since the start, and its limits."""
-    return dict(services.cache_stats())
+@get("/cache/stats", summary="Numbers of the snapshot store", tags=["Snapshots"], responses=_REFUSALS)
+async def cache_stats(
+    request: Request[Any, Any, Any], services: NamedDependency[Services], tenant: FromQuery[str | None] = None
+) -> dict[str, Any]:
+    """What the store holds, what it did since the start, and its limits; of one's own tenant, or of all."""
+    return dict(services.cache_stats(own_or_any(caller_of(request.scope), tenant)))
 
 
-@post("/cache/reset", status_code=200, summary="Empty the snapshot store", tags=["Snapshots"])
-async def reset_cache(services: NamedDependency[Services]) -> CacheReset:
-    """Remove every snapshot. Running requests go on; the next turn of each conversation starts cold."""
-    cleared = await services.engine.reset()
+@post(
+    "/cache/reset",
+    status_code=200,
+    summary="Empty the snapshot store",
+    tags=["Snapshots"],
+    responses=_REFUSALS,
+)
+async def reset_cache(
+    request: Request[Any, Any, Any],
+    services: NamedDependency[Services],
+    prompt_thread: NamedDependency[Executor],
+    tenant: FromQuery[str | None] = None,
+) -> CacheReset:
+    """Remove every snapshot, or every one of a tenant. What runs goes on; each next turn starts cold."""
+    whose = own_or_any(caller_of(request.scope), tenant)
+    cleared = await services.engine.reset(whose)
+    await asyncio.get_running_loop().run_in_executor(prompt_thread, services.reasoning.forget, whose)
+    return CacheReset(freed_entries=cleared.entries, freed_bytes=cleared.nbytes)
+
+
+# A client's own key for a session may have slashes in it.
+@delete(
+    "/cache/sessions/{session:path}",
+    status_code=200,
+    summary="Forget one session",
+    tags=["Snapshots"],
+    responses=_REFUSALS,
+)
+async def forget_session(
+    session: FromPath[str],
+    request: Request[Any, Any, Any],
+    services: NamedDependency[Services],
+    prompt_thread: NamedDependency[Executor],
+    tenant: FromQuery[str | None] = None,
+) -> CacheReset:
+    """Remove what is kept of one session of the caller's tenant; an administrator may name another one."""
+    caller = caller_of(request.scope)
+    whose = caller.tenant if tenant is None else own_or_any(caller, tenant)
+    assert whose is not None, "a tenant was named, or the caller's own is meant"
+    name = session_of(session)
+    cleared = await services.engine.forget_session(whose, name)
+    await asyncio.get_running_loop().run_in_executor(prompt_thread, services.reasoning.forget, whose, name)
     return CacheReset(freed_entries=cleared.entries, freed_bytes=cleared.nbytes)

@@ -10,6 +10,17 @@ from msgspec import Struct
 
 from app.api.services import Services
 
+PAGE_HEADERS = {
+    # The page runs nothing and loads nothing, whatever gets into it; nobody puts it into a frame.
+    "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none';"
+    " form-action 'none'; frame-ancestors 'none'",
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cross-origin-resource-policy": "same-origin",
+    "cache-control": "no-store",
+}
+
 _STYLE = """
 :root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif; }
 body { max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }

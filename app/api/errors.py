@@ -77,6 +77,8 @@ def answer_error(request: Request[Any, Any, Any], error: Exception) -> Response[
         )
     if error.retry_after_seconds is not None:
         headers["retry-after"] = str(error.retry_after_seconds)
+    if error.challenge is not None:
+        headers["www-authenticate"] = error.challenge
     return Response(error_body(error), status_code=error.status, headers=headers)
 
 

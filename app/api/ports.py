@@ -186,8 +186,16 @@ class Engine(Protocol):
         """
         ...
 
-    async def reset(self) -> Cleared:
-        """Empty the snapshot store.
+    async def reset(self, tenant: str | None = None) -> Cleared:
+        """Empty the snapshot store, or what one tenant has in it.
+
+        Raises:
+            RequestError: 503 where the engine cannot do it.
+        """
+        ...
+
+    async def forget_session(self, tenant: str, session: str) -> Cleared:
+        """Remove what the snapshot store holds of one session.
 
         Raises:
             RequestError: 503 where the engine cannot do it.

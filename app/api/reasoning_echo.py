@@ -9,7 +9,7 @@ from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from hashlib import blake2b
-from typing import Any
+from typing import Any, NamedTuple
 
 from app.api.ports import ChatPrompt
 from app.chat import with_object_arguments
@@ -24,6 +24,13 @@ Scope = tuple[str, str]
 """Tenant and session: nobody is shown what was thought for somebody else."""
 
 
+class _Trace(NamedTuple):
+    """What was thought, and for whom."""
+
+    scope: Scope
+    reasoning: str
+
+
 class ReasoningEcho:
     """Reasoning by conversation and reply, the least recently used first to go. Used by one thread.
 
@@ -33,7 +40,7 @@ class ReasoningEcho:
 
     def __init__(self, capacity_bytes: int) -> None:
         self._capacity_bytes = capacity_bytes
-        self._traces: OrderedDict[bytes, str] = OrderedDict()
+        self._traces: OrderedDict[bytes, _Trace] = OrderedDict()
         self.nbytes = 0
 
     def __len__(self) -> int:
@@ -46,12 +53,22 @@ class ReasoningEcho:
             return
         *_, (_, key) = _keys(scope, chat)
         if (replaced := self._traces.pop(key, None)) is not None:
-            self.nbytes -= _size(replaced)
-        self._traces[key] = reasoning
+            self.nbytes -= _size(replaced.reasoning)
+        self._traces[key] = _Trace(scope, reasoning)
         self.nbytes += nbytes
         while self.nbytes > self._capacity_bytes:
             _, oldest = self._traces.popitem(last=False)
-            self.nbytes -= _size(oldest)
+            self.nbytes -= _size(oldest.reasoning)
+
+    def forget(self, tenant: str | None = None, session: str | None = None) -> None:
+        """Forget everything, all of one tenant, or of one session of it. O(what is kept)."""
+        gone = [
+            key
+            for key, trace in self._traces.items()
+            if tenant in (None, trace.scope[0]) and session in (None, trace.scope[1])
+        ]
+        for key in gone:
+            self.nbytes -= _size(self._traces.pop(key).reasoning)
 
     def restored(self, scope: Scope, chat: ChatPrompt) -> ChatPrompt:
         """The conversation with the reasoning that its client left out, where it is known."""
@@ -62,11 +79,11 @@ class ReasoningEcho:
     def _whole(self, message: Mapping[str, Any], key: bytes) -> Mapping[str, Any]:
         if message["role"] != "assistant" or message.get("reasoning_content"):
             return message
-        reasoning = self._traces.get(key)
-        if reasoning is None:
+        trace = self._traces.get(key)
+        if trace is None:
             return message
         self._traces.move_to_end(key)
-        return {**message, "reasoning_content": reasoning}
+        return {**message, "reasoning_content": trace.reasoning}
 
 
 def _keys(scope: Scope, chat: ChatPrompt) -> Iterator[tuple[Mapping[str, Any], bytes]]:

@@ -1,6 +1,6 @@
 """The parts that the application is built from, and the limits it keeps. Data only; knows no route."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,6 +9,7 @@ from opentelemetry.trace import Tracer
 from app.api.ports import Engine
 from app.api.reasoning_echo import ReasoningEcho
 from app.api.stream import LoopSink, OpenRequests
+from app.auth.keyring import Keyring
 from app.bus import Emit
 from app.clock import Clock
 
@@ -45,8 +46,8 @@ class Services:
     """A fresh identifier of letters and digits, never the same twice."""
     metrics: Callable[[str], tuple[bytes, str]] | None
     """Accept header → body and content type of `/metrics`, on any thread; None where that is switched off."""
-    cache_stats: Callable[[], Mapping[str, Any]]
-    """The body of `/v1/cache/stats`, as JSON values."""
+    cache_stats: Callable[[str | None], Mapping[str, Any]]
+    """Tenant, or None for all → the body of `/v1/cache/stats`, as JSON values."""
     limits: Limits
     version: str
     reasoning: ReasoningEcho = field(default_factory=lambda: ReasoningEcho(0))
@@ -54,3 +55,9 @@ class Services:
     """Whether next turns are prepared in idle time."""
     capture_content: bool = False
     """Whether prompts and replies are put on spans."""
+    keyring: Keyring = field(default_factory=Keyring)
+    """Without keys in it, nobody is asked for one."""
+    docs_need_key: bool = False
+    """Whether `/` and `/docs` are for those alone who have a key."""
+    cors_origins: Sequence[str] = ()
+    """The origins whose web pages may read answers."""

@@ -26,6 +26,7 @@ _PATHS = frozenset(
     {
         *("model.path", "model.adapter_path", "model.chat_template"),
         *("server.state_folder", "telemetry.log_file"),
+        *("auth.keys_file", "server.tls_certificate", "server.tls_key"),
     }
 )
 
@@ -84,6 +85,8 @@ def add_settings_verb(commands: Commands, name: str, run: Run, purpose: str) -> 
         for key in section.keys:
             default = key.value_in(defaults)
             described = f"{key.description} Default: {'empty' if default == '' else key.show(default)}."
+            if not key.flag:
+                continue
             options = {"dest": key.dotted, "default": argparse.SUPPRESS, "help": described}
             if key.is_switch:
                 group.add_argument(key.flag, action=argparse.BooleanOptionalAction, **options)
@@ -125,7 +128,10 @@ def settings_again(arguments: argparse.Namespace) -> tuple[str, ...]:
 def why_unknown(argument: str) -> str:
     """What to tell somebody who wrote a flag that does not exist."""
     known = [
-        flag for key in all_keys() for flag in ([key.flag, key.off_flag] if key.is_switch else [key.flag])
+        flag
+        for key in all_keys()
+        for flag in ([key.flag, key.off_flag] if key.is_switch else [key.flag])
+        if flag
     ]
     guesses = difflib.get_close_matches(
         argument.partition("=")[0], [*known, "--config"], n=1, cutoff=LIKENESS

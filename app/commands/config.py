@@ -22,7 +22,11 @@ def register(commands: Commands) -> None:
 def _show(arguments: argparse.Namespace) -> int:
     loaded = load(arguments)
     if arguments.json:
-        values = {key.dotted: key.value_in(loaded.settings) for key in all_keys()}
+        values = {
+            key.dotted: key.show(value) if key.secret and value else value
+            for key in all_keys()
+            for value in [key.value_in(loaded.settings)]
+        }
         layers = loaded.provenance
         print(json.dumps({name: {"value": values[name], "layer": layers[name]} for name in values}, indent=2))
         return DONE

@@ -18,11 +18,17 @@ class Conflict:
 def conflicts(settings: Settings) -> Iterator[Conflict]:
     """Every rule between keys that `settings` breaks."""
     server, model, scheduler = settings.server, settings.model, settings.scheduler
-    if not server.allow_unauthenticated and not is_loopback(server.host):
+    has_keys = settings.auth.keys_file or settings.auth.key
+    if not (has_keys or server.allow_unauthenticated or is_loopback(server.host)):
         yield Conflict(
             ("server.host", "server.allow_unauthenticated"),
-            "whoever reaches this address could use the server; listen on 127.0.0.1, or, if that is meant,"
-            " set server.allow_unauthenticated = true",
+            "whoever reaches this address could use the server; listen on 127.0.0.1, or have API keys"
+            " (auth.keys_file, auth.key), or, if that is meant, set server.allow_unauthenticated = true",
+        )
+    if bool(server.tls_certificate) != bool(server.tls_key):
+        yield Conflict(
+            ("server.tls_certificate", "server.tls_key"),
+            "HTTPS takes both, the certificate and its private key",
         )
     if server.keepalive_seconds >= server.request_seconds:
         yield Conflict(

@@ -50,7 +50,9 @@ def _lines(defaults: Settings) -> Iterator[str]:
 
 
 def _row(key: Key, default: str) -> str:
-    flag = f"`{key.flag}`, `{key.off_flag}`" if key.is_switch else f"`{key.flag}`"
+    flag = f"`{key.flag}`" if key.flag else "none"
+    if key.is_switch:
+        flag += f", `{key.off_flag}`"
     cells = (f"`{key.dotted}`", flag, f"`{key.environment}`", f"`{default}`", key.allowed, key.description)
     return f"| {' | '.join(cells)} |"
 

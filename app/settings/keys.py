@@ -16,10 +16,14 @@ from app.settings.units import Unit, format_bytes, format_seconds, parse_bytes, 
 
 ENVIRONMENT_PREFIX = "SAMOVAR_"
 
+HIDDEN = "(hidden)"
+"""What is shown of a secret."""
+
 # What is asked for most often needs no section; the others name theirs in the singular.
 _FLAG_PREFIX = {
     "": "",
     "server": "",
+    "auth": "auth-",
     "model": "",
     "scheduler": "scheduler-",
     "snapshots": "snapshot-",
@@ -41,7 +45,7 @@ class Key:
     """One setting.
 
     `allowed` reads well after "must be"; `form` is a placeholder for the value, empty for a switch;
-    `hint` is what else to say to somebody whose value was refused.
+    `hint` is what else to say to somebody whose value was refused. The value of a `secret` is never shown.
     """
 
     section: str
@@ -54,6 +58,7 @@ class Key:
     allowed: str
     description: str
     hint: str
+    secret: bool = False
 
     @property
     def dotted(self) -> str:
@@ -62,7 +67,12 @@ class Key:
 
     @property
     def flag(self) -> str:
-        """The name on the command line, such as `--snapshot-ttl`."""
+        """The name on the command line, such as `--snapshot-ttl`.
+
+        Empty for a secret: everybody on a machine can read the command lines of its processes.
+        """
+        if self.secret:
+            return ""
         if self.dotted == "model.path":
             return "--model"
         return "--" + _FLAG_PREFIX[self.section] + self.name.replace("_", "-")
@@ -105,7 +115,9 @@ class Key:
         return value
 
     def show(self, value: object) -> str:
-        """A value as it could be written."""
+        """A value as it could be written; of a secret, only whether there is one."""
+        if self.secret and value:
+            return HIDDEN
         if self.unit is Unit.BYTES and isinstance(value, int):
             return format_bytes(value)
         if self.unit is Unit.SECONDS and isinstance(value, float):
@@ -156,6 +168,7 @@ def _key(section: str, field: FieldInfo, annotation: Any) -> Key:
         allowed=extra.get("allowed") or _joined([*words, *([quantity] if quantity else [])]),
         description=extra["description"],
         hint=extra.get("hint", ""),
+        secret=extra.get("secret", False),
     )
 
 

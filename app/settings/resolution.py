@@ -13,7 +13,7 @@ import msgspec
 
 from app.errors import ConfigurationError
 from app.settings.conflicts import conflicts
-from app.settings.keys import Key, all_keys, sections
+from app.settings.keys import HIDDEN, Key, all_keys, sections
 from app.settings.schema import Provenance, Settings
 from app.settings.sources import Given, Layer
 
@@ -45,6 +45,8 @@ class Fault:
 
     keys: tuple[str, ...]
     line: str
+    keeps_out: bool = False
+    """Whether it is about who may use the server: passing it over could let in everybody."""
 
 
 Candidates = dict[str, list[Candidate]]
@@ -55,7 +57,7 @@ def resolve(layers: Sequence[Layer]) -> Loaded:
     """One value a key, out of layers in falling strength, the last of which has every key.
 
     With `strict`, whatever cannot be used stops the start. Without it, the next layer that can be used
-    decides that key, and a warning says so.
+    decides that key, and a warning says so; but what is about keys and TLS stops the start all the same.
 
     Raises:
         ConfigurationError: something cannot be used; one line a fault.
@@ -68,6 +70,9 @@ def resolve(layers: Sequence[Layer]) -> Loaded:
         faults += [fault for fault in _at_odds(candidates, keys) if mentioned.isdisjoint(fault.keys)]
         if faults:
             raise ConfigurationError("\n".join(fault.line for fault in faults))
+    unsafe = [fault for fault in [*faults, *_at_odds(candidates, keys)] if fault.keeps_out]
+    if unsafe:
+        raise ConfigurationError("\n".join(fault.line for fault in unsafe))
     while at_odds := _at_odds(candidates, keys):
         faults.append(at_odds[0])
         # The first key yields before the second, so that no explicit "no" is dropped to make peace.
@@ -86,13 +91,20 @@ def _sift(layers: Sequence[Layer], keys: Mapping[str, Key]) -> tuple[Candidates,
     for layer in layers:
         for dotted, given in layer.items():
             if dotted not in keys:
-                faults.append(Fault((), f"{dotted} ({given.layer}): {_why_unknown(dotted, given, keys)}"))
+                line = f"{dotted} ({given.layer}): {_why_unknown(dotted, given, keys)}"
+                faults.append(Fault((), line, _keeps_out(dotted)))
                 continue
             try:
                 candidates[dotted].append(Candidate(keys[dotted].read(given.value), given.layer))
             except ValueError as error:
-                faults.append(Fault((dotted,), f"{dotted} = {_quoted(given.value)} ({given.layer}): {error}"))
+                shown = HIDDEN if keys[dotted].secret else _quoted(given.value)
+                line = f"{dotted} = {shown} ({given.layer}): {error}"
+                faults.append(Fault((dotted,), line, _keeps_out(dotted)))
     return candidates, faults
+
+
+def _keeps_out(dotted: str) -> bool:
+    return dotted.startswith(("auth.", "server.tls_"))
 
 
 def _settings(candidates: Candidates) -> Settings:
@@ -108,6 +120,7 @@ def _at_odds(candidates: Candidates, keys: Mapping[str, Key]) -> list[Fault]:
         Fault(
             conflict.keys,
             f"{' with '.join(_said(dotted, candidates, keys) for dotted in conflict.keys)}: {conflict.rule}",
+            all(map(_keeps_out, conflict.keys)),
         )
         for conflict in conflicts(_settings(candidates))
     ]

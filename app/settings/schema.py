@@ -47,8 +47,22 @@ class Server(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     request_seconds: Annotated[Seconds, Meta(description="Longest a request may take before it is ended.")]
     allow_unauthenticated: Annotated[
         bool,
-        Meta(description="Allow a host that is not loopback, where whoever reaches the port may use it."),
+        Meta(
+            description="Allow a host that is not loopback without API keys: whoever reaches it may use it."
+        ),
     ]
+    cors_origins: Annotated[
+        str,
+        Meta(
+            pattern=r"^(\*|https?://[^\s,/*]+(\s*,\s*https?://[^\s,/*]+)*)?$",
+            extra={"allowed": "empty, *, or origins such as https://example.org, separated by commas"},
+            description="Origins whose web pages may call the server from a browser; empty lets none.",
+        ),
+    ]
+    tls_certificate: Annotated[
+        str, Meta(description="File of the certificate chain (PEM) to serve HTTPS with; empty serves HTTP.")
+    ]
+    tls_key: Annotated[str, Meta(description="File of the certificate's private key (PEM).")]
     state_folder: Annotated[
         str,
         Meta(description="Folder for what outlives the process, the journal of starts; empty is the user's."),
@@ -63,6 +77,22 @@ class Server(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     crash_loop_seconds: Annotated[
         Seconds,
         Meta(description="Within how long those starts make a crash loop, and how long the while is."),
+    ]
+
+
+class Auth(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Who may use the server; without keys, whoever reaches it."""
+
+    keys_file: Annotated[
+        str, Meta(description="File of API keys (TOML), read again at SIGHUP; empty has none.")
+    ]
+    key: Annotated[
+        str,
+        Meta(
+            pattern=r"^([!-~]{16,})?$",
+            extra={"allowed": "empty, or at least 16 characters without spaces", "secret": True},
+            description="One API key that may do everything; empty has none.",
+        ),
     ]
 
 
@@ -247,6 +277,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Every setting, with its value decided. Frozen, picklable, passed down by whoever starts things."""
 
     server: Server
+    auth: Auth
     model: Model
     scheduler: Scheduler
     snapshots: Snapshots

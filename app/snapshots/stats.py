@@ -216,5 +216,18 @@ def stats_payload(reading: TallyReading, limits: Limits, *, now: float) -> dict[
     }
 
 
+def tenant_payload(reading: TallyReading, limits: Limits, *, quota: int | None) -> dict[str, object]:
+    """What `GET /v1/cache/stats` says to one tenant: its own numbers, and the limits it is held to.
+
+    `snapshot_capacity_bytes` is the least of the store's capacity and the tenant's quota.
+    """
+    payload = stats_payload(reading, limits, now=0.0)
+    # When what it holds was last used is not counted by tenant.
+    del payload["snapshot_oldest_age_seconds"]
+    if quota is not None:
+        payload["snapshot_capacity_bytes"] = min(limits.capacity_bytes, quota)
+    return payload
+
+
 def _by_name(counts: Mapping[Name, int]) -> dict[str, int]:
     return {str(name): count for name, count in counts.items()}

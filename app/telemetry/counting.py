@@ -3,6 +3,7 @@
 from typing import assert_never
 
 from app.events import (
+    AdminCalled,
     CaptureDeclined,
     EngineRebuilt,
     Event,
@@ -59,6 +60,8 @@ class Counting:
                 self._request(event)
             case EngineRebuilt():
                 to.rebuilds.inc()
+            case AdminCalled():
+                pass
             case _:
                 assert_never(event)
 

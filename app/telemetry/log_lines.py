@@ -6,6 +6,7 @@ from typing import assert_never
 from structlog.typing import FilteringBoundLogger
 
 from app.events import (
+    AdminCalled,
     CaptureDeclined,
     EngineRebuilt,
     Event,
@@ -23,7 +24,7 @@ from app.events import (
     WarmupEnded,
 )
 from app.telemetry.access_lines import AccessLines
-from app.telemetry.snapshot_facts import HashSession, facts_of
+from app.telemetry.snapshot_facts import SESSION_HASH, HashSession, facts_of
 from app.telemetry.trace_fields import trace_fields
 
 
@@ -49,11 +50,18 @@ class EventLines:
                 self._logger.error("engine rebuilt", error=event.error, failed_jobs=event.failed_jobs)
             case RequestEnded():
                 self._requests.request_ended(event)
+            case AdminCalled():
+                self._admin_called(event)
             case Transaction() | PayloadSealed() | PayloadRestored() | CaptureDeclined() | WarmupEnded():
                 if self._logger.is_enabled_for(logging.DEBUG):
                     self._detail(event)
             case _:
                 assert_never(event)
+
+    def _admin_called(self, event: AdminCalled) -> None:
+        session = {} if event.session is None else {SESSION_HASH: self._hash_session(event.session)}
+        said = {"key": event.key, "tenant": event.tenant, "client": event.client, "status": event.status}
+        self._logger.info("admin call", action=event.action, **said, **session)
 
     def _detail(
         self, event: Transaction | PayloadSealed | PayloadRestored | CaptureDeclined | WarmupEnded

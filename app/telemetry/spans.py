@@ -13,6 +13,7 @@ from opentelemetry.trace import Link, NonRecordingSpan, Span, Status, StatusCode
 
 from app.clock import Clock
 from app.events import (
+    AdminCalled,
     CaptureDeclined,
     EngineRebuilt,
     Event,
@@ -81,7 +82,7 @@ class EventSpans:
             case Transaction() | PayloadSealed() | PayloadRestored() | WarmupEnded() | GenerationEnded():
                 if event.cause is None or event.cause.sampled:
                     self._record(event)
-            case CaptureDeclined() | RequestEnded() | EngineRebuilt():
+            case CaptureDeclined() | RequestEnded() | EngineRebuilt() | AdminCalled():
                 pass
             case _:
                 assert_never(event)

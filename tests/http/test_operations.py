@@ -68,7 +68,7 @@ async def test_cache_is_shown_and_emptied() -> None:
 
         assert response.status_code == 200
         assert response.json() == {"cleared": True, "freed_entries": 3, "freed_bytes": 4096}
-        assert served.engine.resets == 1
+        assert served.engine.resets == [None]
 
 
 async def test_metrics_come_in_the_format_asked_for() -> None:

@@ -151,7 +151,10 @@ class ScriptedEngine:
         self.refusal: RequestError | None = None
         """Raised by the next submits, as a full queue would."""
         self.finished: list[JobId] = []
-        self.resets = 0
+        self.resets: list[str | None] = []
+        """The tenants whose snapshots were removed; None: everybody's."""
+        self.forgotten: list[tuple[str, str]] = []
+        """Tenant and session of every session that was forgotten."""
         self.warmups: queue.SimpleQueue[Job] = queue.SimpleQueue()
         self._sink = sink
         self._submitted: asyncio.Queue[Job] = asyncio.Queue()
@@ -177,9 +180,13 @@ class ScriptedEngine:
     def warm_up(self, job: Job) -> None:
         self.warmups.put_nowait(job)
 
-    async def reset(self) -> Cleared:
-        self.resets += 1
+    async def reset(self, tenant: str | None = None) -> Cleared:
+        self.resets.append(tenant)
         return Cleared(entries=3, nbytes=4096)
+
+    async def forget_session(self, tenant: str, session: str) -> Cleared:
+        self.forgotten.append((tenant, session))
+        return Cleared(entries=1, nbytes=1024)
 
     @property
     def cancelled(self) -> set[JobId]:

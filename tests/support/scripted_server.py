@@ -95,6 +95,7 @@ class ScriptedRuntime:
     """
 
     model_name = "scripted"
+    on_hangup = None
 
     def __init__(self, loop: asyncio.AbstractEventLoop, *, loading: bool, hanging: bool) -> None:
         self._sink = LoopSink(loop)
@@ -115,7 +116,7 @@ class ScriptedRuntime:
                 unix_seconds=time.time,
                 new_id=lambda: str(next(ids)),
                 metrics=None,
-                cache_stats=dict,
+                cache_stats=lambda _tenant: {},
                 limits=Limits(max_request_bytes=2**20, request_seconds=600, keepalive_seconds=0.2),
                 version="0",
             )

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import itertools
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -17,6 +17,7 @@ from app.api.application import create_app
 from app.api.reasoning_echo import ReasoningEcho
 from app.api.services import Limits, Services
 from app.api.stream import LoopSink, OpenRequests
+from app.auth.keyring import Keyring
 from app.clock import Clock, monotonic
 from app.events import Event, RequestEnded
 from app.listener import listening, reserve_address, url_of
@@ -83,6 +84,9 @@ async def serving(
     warmup: bool = False,
     capture_content: bool = False,
     clock: Clock = monotonic,
+    keyring: Keyring | None = None,
+    docs_need_key: bool = False,
+    cors_origins: Sequence[str] = (),
 ) -> AsyncIterator[Serving]:
     """Serve for a block. Every limit is far away unless a test brings it near."""
     sink = LoopSink(asyncio.get_running_loop(), max_lag_deltas=max_lag_deltas)
@@ -105,7 +109,7 @@ async def serving(
             unix_seconds=lambda: 1_800_000_000.5,
             new_id=lambda: f"{next(ids):08d}",
             metrics=render if metrics else None,
-            cache_stats=lambda: {"snapshot_entries": 7},
+            cache_stats=lambda tenant: {"snapshot_entries": 7, "of": tenant},
             limits=Limits(
                 max_request_bytes=MAX_REQUEST_BYTES,
                 request_seconds=request_seconds,
@@ -117,6 +121,9 @@ async def serving(
             reasoning=ReasoningEcho(0) if reasoning is None else reasoning,
             warmup=warmup,
             capture_content=capture_content,
+            keyring=keyring or Keyring(),
+            docs_need_key=docs_need_key,
+            cors_origins=cors_origins,
         )
     )
     address = reserve_address("127.0.0.1", 0)

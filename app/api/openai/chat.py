@@ -16,6 +16,7 @@ from litestar.types import ASGIApp, Receive, Scope, Send
 from opentelemetry.trace import Span
 
 from app.api import sse
+from app.api.authorization import caller_of
 from app.api.captured_content import note_prompt, note_text
 from app.api.connection import ClientGoneError, EventWriter, disconnected, unless
 from app.api.errors import ErrorBody, error_body, failure, unavailable
@@ -34,9 +35,6 @@ from app.errors import RequestError
 from app.events import Outcome
 from app.scheduler.job import Job, JobId
 
-TENANT = ""
-"""Everybody is one tenant as long as there are no keys to tell clients apart."""
-
 
 @post(
     "/chat/completions",
@@ -48,8 +46,10 @@ TENANT = ""
             ChatCompletion, description="The reply; with `stream`, chunks as server-sent events"
         ),
         400: ResponseSpec(ErrorBody, description="The request cannot be served as asked"),
+        401: ResponseSpec(ErrorBody, description="An API key is needed"),
+        403: ResponseSpec(ErrorBody, description="The API key may not do this"),
         404: ResponseSpec(ErrorBody, description="Another model was asked for"),
-        429: ResponseSpec(ErrorBody, description="Too many requests wait; see Retry-After"),
+        429: ResponseSpec(ErrorBody, description="Too many requests, of all or of this key; see Retry-After"),
         503: ResponseSpec(ErrorBody, description="Loading, draining or failed; see Retry-After"),
     },
 )
@@ -72,7 +72,9 @@ async def create_chat_completion(
             code="model_not_found",
         )
     session = translate.session(data, request.headers)
-    return ChatAnswer(services, prompt_thread, model, data, session)
+    # Two tenants that name a session alike have two.
+    scope = (caller_of(request.scope).tenant, session)
+    return ChatAnswer(services, prompt_thread, model, data, scope)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,13 +89,19 @@ class ChatAnswer:
     """The ASGI application that answers one chat request, so that all it opens is closed in one place."""
 
     def __init__(
-        self, services: Services, prompt_thread: Executor, model: ChatModel, chat: ChatRequest, session: str
+        self,
+        services: Services,
+        prompt_thread: Executor,
+        model: ChatModel,
+        chat: ChatRequest,
+        scope: tuple[str, str],
     ) -> None:
         self._services = services
         self._prompt_thread = prompt_thread
         self._model = model
         self._chat = chat
-        self._session = session
+        self._scope = scope
+        self._tenant, self._session = scope
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer. Raises only while the response has not begun.
@@ -137,11 +145,11 @@ class ChatAnswer:
         sampling = translate.sampling(
             chat, vocabulary_size=model.vocabulary_size, call_token=model.call_token
         )
-        scope = (TENANT, self._session)
+        scope = self._scope
 
         def prepare() -> tuple[ChatPrompt, PreparedPrompt]:
             whole = services.reasoning.restored(scope, prompt)
-            return whole, model.prepare(whole, session=self._session, tenant=TENANT)
+            return whole, model.prepare(whole, session=self._session, tenant=self._tenant)
 
         whole, tokenised = await asyncio.get_running_loop().run_in_executor(self._prompt_thread, prepare)
         job = Job(

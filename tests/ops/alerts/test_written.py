@@ -132,6 +132,29 @@ def test_grafanas_rules_have_the_shape_that_grafana_reads(name: str) -> None:
     assert set(re.findall(r'index \.Values "(\w+)"', described)) <= known
 
 
+def test_grafanas_rules_ask_the_data_source_that_is_provisioned() -> None:
+    """Their data source is the Prometheus of grafana/provisioning, or an expression."""
+    (provisioned,) = (
+        source["uid"]
+        for path in (ROOT / "grafana/provisioning/datasources").iterdir()
+        for source in yaml.safe_load(path.read_text())["datasources"]
+        if source["type"] == "prometheus"
+    )
+    asked = {query["datasourceUid"] for rule in GRAFANA.values() for query in rule["data"]}
+    assert asked == {provisioned, "__expr__"}
+
+
+def test_grafanas_policies_name_contact_points_that_are_there() -> None:
+    """Each severity that is routed has a receiver, whose address comes from the environment."""
+    folder = ROOT / "grafana/alerting"
+    points = yaml.safe_load((folder / "contact-points.yaml").read_text())["contactPoints"]
+    (policy,) = yaml.safe_load((folder / "policies.yaml").read_text())["policies"]
+    named = {policy["receiver"], *(route["receiver"] for route in policy["routes"])}
+    assert named == {point["name"] for point in points}
+    urls = [receiver["settings"]["url"] for point in points for receiver in point["receivers"]]
+    assert all(re.fullmatch(r"\$\{SAMOVAR_[A-Z]+_URL\}", url) for url in urls)
+
+
 def test_a_wrong_key_in_a_rule_of_grafanas_is_found() -> None:
     """The round trip loses a key that Grafana does not have."""
     rule = {**GRAFANA["SamovarDown"], "noDataStat": "OK"}
