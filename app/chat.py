@@ -19,6 +19,13 @@ class ChatPrompt:
     template_kwargs: Mapping[str, Any]
 
 
+@dataclass(frozen=True, slots=True)
+class TextPrompt:
+    """A prompt as it stands, text or tokens, that no template is put around."""
+
+    content: str | tuple[int, ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedPrompt:
     """A prompt in tokens, and what of it may be captured or reused. `packed` is `tokens` packed."""
@@ -31,6 +38,8 @@ class PreparedPrompt:
     """Why there is no boundary to capture, from a closed set of short names; None where there is one."""
     starts_reasoning: bool = False
     """Whether the prompt itself opens the model's thinking part, so that the reply begins inside it."""
+    verbatim: bool = False
+    """Whether its reply is given as the model writes it: no part of it is thinking or a call."""
 
 
 class PieceKind(StrEnum):

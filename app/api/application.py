@@ -77,7 +77,7 @@ def create_app(services: Services) -> Litestar:
             title="Samovar",
             version=services.version,
             description="A server for language models that keeps every conversation warm between turns.",
-            openapi_router=Router(path="/docs", route_handlers=[], **for_people),
+            openapi_router=Router(path="/docs", route_handlers=[], include_in_schema=False, **for_people),
             render_plugins=[RoutesPage(path="/"), JsonRenderPlugin(path="/openapi.json")],
         ),
         # Litestar would install handlers of its own; the program configures logging once.

@@ -10,14 +10,22 @@ import msgspec
 from opentelemetry.trace import Span
 
 from app.api.reply import Reply
-from app.chat import ChatPrompt
+from app.chat import ChatPrompt, TextPrompt
 
 MAX_CHARACTERS = 32_768
 """Most characters of text in one attribute: spans wait in memory, and collectors refuse large ones."""
 
 
-def note_prompt(span: Span, chat: ChatPrompt) -> None:
-    """Set the conversation: its newest messages as far as `MAX_CHARACTERS` reach, the oldest of them cut."""
+def note_prompt(span: Span, chat: ChatPrompt | TextPrompt) -> None:
+    """Set the conversation: its newest messages as far as `MAX_CHARACTERS` reach, the oldest of them cut.
+
+    A text that no template was put around is a message of the user's; one that came as tokens is not told.
+    """
+    if isinstance(chat, TextPrompt):
+        if isinstance(chat.content, str):
+            message = {"role": "user", "content": chat.content}
+            span.set_attribute("gen_ai.input.messages", _encoded([_input(message)]))
+        return
     span.set_attribute("gen_ai.input.messages", _encoded([_input(message) for message in chat.messages]))
     if chat.tools:
         definitions = msgspec.json.encode(chat.tools).decode()
@@ -25,14 +33,17 @@ def note_prompt(span: Span, chat: ChatPrompt) -> None:
             span.set_attribute("gen_ai.tool.definitions", definitions)
 
 
-def note_text(span: Span, reply: Reply) -> None:
-    """Set the reply as its client got it, complete or not."""
+def note_text(span: Span, replies: Sequence[Reply]) -> None:
+    """Set the replies as their client got them, complete or not."""
+    span.set_attribute("gen_ai.output.messages", _encoded([_output(reply) for reply in replies]))
+
+
+def _output(reply: Reply) -> dict[str, Any]:
     said = [("reasoning", reply.reasoning), ("text", reply.content)]
     parts = [{"type": kind, "content": text} for kind, text in said if text]
     parts += [_call(call.id, call.name, call.arguments) for call in reply.tool_calls]
     finish_reason = "error" if reply.finish_reason is None else str(reply.finish_reason)
-    message = {"role": "assistant", "parts": parts, "finish_reason": finish_reason}
-    span.set_attribute("gen_ai.output.messages", _encoded([message]))
+    return {"role": "assistant", "parts": parts, "finish_reason": finish_reason}
 
 
 def _input(message: Mapping[str, Any]) -> dict[str, Any]:

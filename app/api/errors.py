@@ -65,7 +65,13 @@ def unavailable(health: Health) -> RequestError:
 
 
 def answer_error(request: Request[Any, Any, Any], error: Exception) -> Response[ErrorBody]:
-    """The response to a request that raised; an exception nobody foresaw is logged and not shown."""
+    """The response to a request that raised."""
+    told, headers = refusal(request, error)
+    return Response(error_body(told), status_code=told.status, headers=headers)
+
+
+def refusal(request: Request[Any, Any, Any], error: Exception) -> tuple[RequestError, dict[str, str]]:
+    """What the client is told, and the headers of that; an exception nobody foresaw is logged, not shown."""
     headers: dict[str, str] = {}
     if isinstance(error, HTTPException):
         headers = {str(name): str(value) for name, value in (error.headers or {}).items()}
@@ -79,7 +85,7 @@ def answer_error(request: Request[Any, Any, Any], error: Exception) -> Response[
         headers["retry-after"] = str(error.retry_after_seconds)
     if error.challenge is not None:
         headers["www-authenticate"] = error.challenge
-    return Response(error_body(error), status_code=error.status, headers=headers)
+    return error, headers
 
 
 def _from_http(request: Request[Any, Any, Any], error: HTTPException) -> RequestError:

@@ -1,13 +1,17 @@
 """Runs one job for one request: submit, follow, end it however the request ends. Knows no wire format."""
 
+import asyncio
 import contextlib
 from collections.abc import Iterator, Sequence
 
 from app.api.ports import Engine, ReplyPart
-from app.api.reply import Reply
+from app.api.reply import Reply, merged
 from app.api.stream import Channel, LoopSink
 from app.clock import Clock
-from app.scheduler.job import Failed, Job
+from app.scheduler.job import Delta, Failed, Job
+
+MOST_CALL_CHARACTERS = 1024
+"""How long a tool call may be that is read on the event loop: less than 20 ms for the slowest of parsers."""
 
 
 class Generation:
@@ -30,10 +34,23 @@ class Generation:
         deltas = await self._channel.take(min(timeout_seconds, max(remaining, 0)))
         if not deltas and self._clock() >= self._deadline:
             deltas = [Failed(f"The request took longer than the {self._seconds:g} seconds allowed.", 504)]
-        parts = self.reply.read(deltas)
+        parts = await self._read(deltas)
         if self.reply.stopped_by_text:
             self._engine.finish(self._job.id)
         return parts
+
+    async def _read(self, deltas: Sequence[Delta]) -> Sequence[ReplyPart]:
+        """The reply's new parts. A long call is read off the event loop, for all others' sake.
+
+        Its parser goes over whatever the model wrote, and there are texts that take it seconds.
+        """
+        parts: list[ReplyPart] = []
+        for position, delta in enumerate(deltas):
+            if self.reply.call_characters > MOST_CALL_CHARACTERS:
+                parts += await asyncio.to_thread(self.reply.read, deltas[position:])
+                break
+            parts += self.reply.read([delta])
+        return merged(parts)
 
     async def abandoned(self) -> None:
         """Return when nobody waits any longer for this request to say its last word."""

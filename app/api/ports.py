@@ -6,7 +6,16 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
-from app.chat import ChatPrompt, Piece, PieceKind, PreparedPrompt, ReplyPart, ToolCall, ToolUse
+from app.chat import (
+    ChatPrompt,
+    Piece,
+    PieceKind,
+    PreparedPrompt,
+    ReplyPart,
+    TextPrompt,
+    ToolCall,
+    ToolUse,
+)
 from app.events import Warmup
 from app.scheduler.job import Job, JobId
 
@@ -21,6 +30,7 @@ __all__ = [
     "PieceKind",
     "PreparedPrompt",
     "ReplyPart",
+    "TextPrompt",
     "TextStream",
     "ToolCall",
     "ToolUse",
@@ -70,6 +80,16 @@ class TextStream(Protocol):
         """Whether a stop string or the one call allowed has ended it. What follows is never returned."""
         ...
 
+    @property
+    def stop_string(self) -> str | None:
+        """The stop string that has ended it, if one has."""
+        ...
+
+    @property
+    def call_characters(self) -> int:
+        """How long the tool call is that has begun and not ended; the token that ends it has it read."""
+        ...
+
     def feed(self, token: int) -> Sequence[ReplyPart]:
         """What is certain after one more token; a token that ends the turn has no text."""
         ...
@@ -110,12 +130,28 @@ class ChatModel(Protocol):
         """Token ids run from 0 to one below this."""
         ...
 
-    def prepare(self, chat: ChatPrompt, *, session: str, tenant: str) -> PreparedPrompt:
+    def prepare(self, prompt: ChatPrompt | TextPrompt, *, session: str, tenant: str) -> PreparedPrompt:
         """Render the template and tokenise. Blocks; called on one thread at a time, not the event loop's.
 
         Raises:
             RequestError: the template refuses these messages.
         """
+        ...
+
+    def render(self, chat: ChatPrompt) -> str:
+        """The prompt's text, with what makes the model begin a reply. Blocks, as `prepare` does.
+
+        Raises:
+            RequestError: the template refuses these messages.
+        """
+        ...
+
+    def tokenise(self, text: str, *, special: bool) -> list[int]:
+        """Tokens of a text; `special`: with those that begin a text, where it does not have them. Blocks."""
+        ...
+
+    def text_of(self, tokens: Sequence[int]) -> str:
+        """The text that tokens stand for, marks included. Blocks."""
         ...
 
     @property

@@ -1,9 +1,10 @@
 """Puts a job's deltas together into a reply: text, tool calls, counts, its end. Knows no wire format."""
 
 from base64 import b32encode
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from hashlib import blake2b
+from itertools import groupby
 
 from app.api.ports import Piece, PieceKind, ReplyPart, TextStream, ToolCall
 from app.events import FinishReason
@@ -25,11 +26,12 @@ class Reply:
         self._text = text
         self._id = id
         self._logprobs: list[tuple[int, TokenLogprob]] = []
-        self._content: list[str] = []
-        self._reasoning: list[str] = []
-        self._tool_calls: list[ToolCall] = []
+        self._said: list[ReplyPart] = []
+        self._thinks = True
         self.started: Started | None = None
         self.generated_tokens = 0
+        self.reasoning_tokens = 0
+        """How many tokens it took until the thinking at its beginning was over, marks included."""
         self.finish: FinishReason | None = None
         """Set with the last token, or by a stop string, or by the one call that was allowed."""
         self.failure: Failed | None = None
@@ -42,22 +44,37 @@ class Reply:
     @property
     def content(self) -> str:
         """What its client got so far as the message's content: all text but reasoning and tool calls."""
-        return "".join(self._content)
+        return self._text_of(PieceKind.CONTENT)
 
     @property
     def reasoning(self) -> str:
         """What its client got so far of the model's thinking."""
-        return "".join(self._reasoning)
+        return self._text_of(PieceKind.REASONING)
 
     @property
     def tool_calls(self) -> Sequence[ToolCall]:
         """The calls its client got so far, each with an id."""
-        return self._tool_calls
+        return [part for part in self._said if isinstance(part, ToolCall)]
+
+    @property
+    def said(self) -> Sequence[ReplyPart]:
+        """All its client got so far, in order, neighbouring text of one kind merged."""
+        return merged(self._said)
+
+    @property
+    def stop_string(self) -> str | None:
+        """The stop string that has ended it, if one has."""
+        return self._text.stop_string
+
+    @property
+    def call_characters(self) -> int:
+        """How long the tool call is that has begun and not ended; reading on may have it parsed."""
+        return self._text.call_characters
 
     @property
     def finish_reason(self) -> str | None:
         """Why it ended, as clients are told: a turn that ended with calls waits for their results."""
-        if self.finish is FinishReason.STOP and self._tool_calls:
+        if self.finish is FinishReason.STOP and self.tool_calls:
             return "tool_calls"
         return self.finish
 
@@ -84,7 +101,7 @@ class Reply:
                     self.failure = delta
                 case Prefilled():
                     pass
-        return _merged(self._kept(part) for part in new)
+        return merged([self._kept(part) for part in new])
 
     def take_logprobs(self) -> Sequence[tuple[int, TokenLogprob]]:
         """Token ids and their log-probabilities since the last call."""
@@ -96,19 +113,28 @@ class Reply:
         if generated.logprob is not None:
             self._logprobs.append((generated.token, generated.logprob))
         parts = list(self._text.feed(generated.token))
+        self._count_reasoning(parts)
         if generated.finish is not None and not self._text.stopped:
             parts += self._text.finish(cut=generated.finish is not FinishReason.STOP)
         # The very last characters may complete a stop string: that is how it ended, then.
         self.finish = FinishReason.STOP if self._text.stopped else generated.finish
         return parts
 
+    def _count_reasoning(self, parts: Sequence[ReplyPart]) -> None:
+        if not self._thinks:
+            return
+        self._thinks = all(isinstance(part, Piece) and part.kind is PieceKind.REASONING for part in parts)
+        if self._thinks and (parts or self.reasoning_tokens):
+            self.reasoning_tokens = self.generated_tokens
+
     def _kept(self, part: ReplyPart) -> ReplyPart:
-        if isinstance(part, ToolCall):
-            part = part if part.id else replace(part, id=_call_id(self._id, part.index))
-            self._tool_calls.append(part)
-        else:
-            (self._reasoning if part.kind is PieceKind.REASONING else self._content).append(part.text)
+        if isinstance(part, ToolCall) and not part.id:
+            part = replace(part, id=_call_id(self._id, part.index))
+        self._said.append(part)
         return part
+
+    def _text_of(self, kind: PieceKind) -> str:
+        return "".join(part.text for part in self._said if isinstance(part, Piece) and part.kind is kind)
 
 
 def _call_id(reply_id: str, index: int) -> str:
@@ -116,12 +142,12 @@ def _call_id(reply_id: str, index: int) -> str:
     return b32encode(digest).decode().lower()[:CALL_ID_CHARACTERS]
 
 
-def _merged(parts: Iterable[ReplyPart]) -> Sequence[ReplyPart]:
-    merged: list[ReplyPart] = []
-    for part in parts:
-        last = merged[-1] if merged else None
-        if isinstance(part, Piece) and isinstance(last, Piece) and last.kind is part.kind:
-            merged[-1] = Piece(part.kind, last.text + part.text)
+def merged(parts: Sequence[ReplyPart]) -> Sequence[ReplyPart]:
+    """The same, with neighbouring text of one kind in one piece. O(characters)."""
+    one: list[ReplyPart] = []
+    for is_text, group in groupby(parts, key=lambda part: part.kind if isinstance(part, Piece) else None):
+        if is_text is None:
+            one += group
         else:
-            merged.append(part)
-    return merged
+            one.append(Piece(is_text, "".join(part.text for part in group if isinstance(part, Piece))))
+    return one

@@ -1,7 +1,7 @@
 """Spans of a request: one for HTTP, one for the generation in it. Carries no text of prompts or replies."""
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from http import HTTPStatus
 from typing import cast
 
@@ -53,19 +53,22 @@ class TraceRequests:
 
 
 @contextlib.contextmanager
-def chat_span(tracer: Tracer, *, asked: str, served: str, stream: bool = False) -> Iterator[Span]:
+def generation_span(
+    tracer: Tracer, *, operation: str, asked: str, served: str, stream: bool = False
+) -> Iterator[Span]:
     """The span of one generation, by the GenAI conventions of OpenTelemetry.
 
     Args:
         tracer: makes it.
+        operation: `chat` or `text_completion`.
         asked: the model by the name that the client used.
         served: the model by its own name.
         stream: whether the reply is sent as it grows.
     """
     with tracer.start_as_current_span(
-        f"chat {served}",
+        f"{operation} {served}",
         attributes={
-            "gen_ai.operation.name": "chat",
+            "gen_ai.operation.name": operation,
             "gen_ai.provider.name": PROVIDER,
             "gen_ai.request.model": asked,
             "gen_ai.request.stream": stream,
@@ -105,16 +108,16 @@ def note_job(span: Span, job: Job) -> None:
         span.set_attribute("gen_ai.request.seed", sampling.seed)
 
 
-def note_reply(span: Span, reply: Reply) -> None:
+def note_replies(span: Span, replies: Sequence[Reply]) -> None:
     """Set what came of it, complete or not. Input tokens include the cached ones, by the convention."""
-    span.set_attribute("gen_ai.usage.output_tokens", reply.generated_tokens)
-    if reply.started is not None:
-        span.set_attribute("gen_ai.usage.cache_read.input_tokens", reply.started.cached_tokens)
-    if reply.finish_reason is not None:
-        span.set_attribute("gen_ai.response.finish_reasons", (str(reply.finish_reason),))
-    if reply.failure is not None:
-        span.set_attribute("error.type", str(reply.failure.status))
-        span.set_status(StatusCode.ERROR, reply.failure.message)
+    span.set_attribute("gen_ai.usage.output_tokens", sum(reply.generated_tokens for reply in replies))
+    if (started := replies[0].started) is not None:
+        span.set_attribute("gen_ai.usage.cache_read.input_tokens", started.cached_tokens)
+    if reasons := tuple(str(reply.finish_reason) for reply in replies if reply.finish_reason is not None):
+        span.set_attribute("gen_ai.response.finish_reasons", reasons)
+    if failure := next((reply.failure for reply in replies if reply.failure is not None), None):
+        span.set_attribute("error.type", str(failure.status))
+        span.set_status(StatusCode.ERROR, failure.message)
 
 
 def _request_attributes(scope: HTTPScope, route: str, headers: dict[str, str]) -> dict[str, str | int]:

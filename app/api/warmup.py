@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from app.api.ports import ChatModel, ChatPrompt, PreparedPrompt
 from app.api.reply import Reply
 from app.api.services import Services
-from app.chat import with_reply
+from app.chat import TextPrompt, with_reply
 from app.events import FinishReason, Origin, Warmup, WarmupEnded
 from app.scheduler.job import Boundary, Job, JobId
 from app.snapshots.entry import pack
@@ -20,14 +20,15 @@ class Turn:
     """A turn, and the reply to it. `scope`: tenant and session, within which its reasoning may be shown."""
 
     scope: tuple[str, str]
-    chat: ChatPrompt
+    chat: ChatPrompt | TextPrompt
     prompt: PreparedPrompt
     job: Job
     reply: Reply
 
     @property
     def told(self) -> ChatPrompt:
-        """The conversation as its client has it now, without what was thought."""
+        """The conversation as its client has it now, without what was thought. Of a conversation alone."""
+        assert isinstance(self.chat, ChatPrompt)
         return with_reply(self.chat, self.reply.content, self.reply.tool_calls)
 
 
@@ -44,6 +45,9 @@ def _reason_against(turn: Turn, *, enabled: bool) -> Warmup | None:
         return Warmup.DISABLED
     if not turn.job.use_snapshots:
         return Warmup.OPTED_OUT
+    if isinstance(turn.chat, TextPrompt):
+        # Nothing says how a text goes on, and there is no template to say it.
+        return Warmup.NOT_RENDERED
     if turn.reply.finish not in (FinishReason.STOP, FinishReason.LENGTH):
         return Warmup.UNFINISHED
     if not (turn.reply.content.strip() or turn.reply.tool_calls):

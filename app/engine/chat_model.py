@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Sequence
 
-from mlx_lm.generate import make_text_state_machine
+from mlx_lm.generate import TextStateMachine, make_text_state_machine
 
-from app.chat import ChatPrompt, PreparedPrompt, ToolUse
+from app.chat import ChatPrompt, PreparedPrompt, TextPrompt, ToolUse
 from app.engine.loader import LoadedModel
 from app.engine.next_turn import next_turn
 from app.engine.prompt import PromptRenderer
@@ -12,6 +12,10 @@ from app.engine.system_anchors import SystemAnchors
 from app.engine.text import ReplyText
 from app.engine.tool_calls import CallReader, tool_format
 from app.events import Warmup
+
+
+_ONE_PART = TextStateMachine()
+"""Of a reply that has no parts: what looks like thinking or a call is text."""
 
 
 class ServedChatModel:
@@ -54,16 +58,44 @@ class ServedChatModel:
             else SystemAnchors(self._prompts.tokens_of, min_tokens=anchor_tokens)
         )
 
-    def prepare(self, chat: ChatPrompt, *, session: str, tenant: str) -> PreparedPrompt:  # noqa: ARG002
-        """Render the template, tokenise, and find the boundaries. The session does not change the prompt.
+    def prepare(
+        self,
+        prompt: ChatPrompt | TextPrompt,
+        *,
+        session: str,  # noqa: ARG002 - it does not change the prompt
+        tenant: str,
+    ) -> PreparedPrompt:
+        """Render the template, tokenise, and find the boundaries.
 
         Raises:
             RequestError: the template refuses the messages.
         """
-        prompt = self._prompts.prepare(chat, tenant=tenant)
-        if prompt.capture_declined:
-            self._on_declined(prompt.capture_declined)
-        return prompt if self._anchors is None else self._anchors.mark(chat, prompt)
+        if isinstance(prompt, TextPrompt):
+            prepared = self._prompts.prepare_text(prompt, tenant=tenant)
+        else:
+            prepared = self._prompts.prepare(prompt, tenant=tenant)
+            if self._anchors is not None:
+                prepared = self._anchors.mark(prompt, prepared)
+        if prepared.capture_declined:
+            self._on_declined(prepared.capture_declined)
+        return prepared
+
+    def render(self, chat: ChatPrompt) -> str:
+        """The prompt's text.
+
+        Raises:
+            RequestError: the template refuses the messages.
+        """
+        return self._prompts.render(chat)
+
+    def tokenise(self, text: str, *, special: bool) -> list[int]:
+        """The tokens of a text; `special`: with those that begin a text, where it does not have them."""
+        return self._prompts.tokenise(text, special=special)
+
+    def text_of(self, tokens: Sequence[int]) -> str:
+        """The text that tokens stand for, marks included."""
+        text: str = self._tokenizer.decode(list(tokens))
+        return text
 
     def next_turn(self, chat: ChatPrompt, prompt: PreparedPrompt) -> tuple[int, ...] | Warmup:
         """What every next prompt of the conversation begins with, and one token more; or why it is no use."""
@@ -75,7 +107,7 @@ class ServedChatModel:
         """The text side of one answer; without `tools` no calls are looked for."""
         return ReplyText(
             self._tokenizer.detokenizer,
-            self._parts,
+            _ONE_PART if prompt.verbatim else self._parts,
             end_tokens=self._tokenizer.eos_token_ids,
             stop=stop,
             starts_reasoning=prompt.starts_reasoning,

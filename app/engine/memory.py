@@ -1,9 +1,10 @@
 """What the device holds and may hold. Reads counters only, so any thread may ask."""
 
-import os
 from collections.abc import Mapping
 
 import mlx.core as mx
+
+from app.engine.machine_memory import machine_memory_bytes
 
 _ARRAY_SHARE = 2
 _STORE_SHARE = 2
@@ -20,13 +21,13 @@ def device_memory() -> Mapping[str, int]:
 
 
 def memory_limit_bytes() -> int:
-    """What MLX should stay below: the GPU's recommended working set, its memory, or the machine's."""
+    """What MLX should stay below: the GPU's recommended working set, its memory, or what the machine gives."""
     info = mx.device_info()
     for key in ("max_recommended_working_set_size", "total_memory", "memory_size"):
         value = info.get(key)
         if isinstance(value, int) and value > 0:
             return value
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return machine_memory_bytes()
 
 
 def available_bytes(used_bytes: int) -> int:

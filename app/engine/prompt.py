@@ -10,7 +10,7 @@ from typing import Any
 
 from jinja2 import TemplateError
 
-from app.chat import ChatPrompt, PreparedPrompt, continues_reply, with_object_arguments
+from app.chat import ChatPrompt, PreparedPrompt, TextPrompt, continues_reply, with_object_arguments
 from app.errors import RequestError
 from app.events import Origin
 from app.scheduler.job import Boundary
@@ -67,7 +67,7 @@ class PromptRenderer:
             RequestError: the template refuses it.
         """
         continued = continues_reply(chat)
-        text = self._render(chat, _End.OPEN_REPLY if continued else _End.GENERATION_PROMPT)
+        text = self.render(chat)
         tokens = self._encode(text)
         history, declined = self._history(chat, text, continued=continued)
         if not continued and self._is_repeated(chat, text):
@@ -83,6 +83,40 @@ class PromptRenderer:
             bucket=self._bucket(chat, tenant),
             starts_reasoning=self._starts_reasoning(text[len(history) :], continued=continued),
         )
+
+    def prepare_text(self, prompt: TextPrompt, *, tenant: str) -> PreparedPrompt:
+        """The tokens of a prompt that no template is put around.
+
+        Its state is kept under the bucket of conversations without tools: one that is continued as a text finds it.
+        """
+        given = prompt.content
+        tokens = self.tokenise(given, special=True) if isinstance(given, str) else list(given)
+        # A text that goes on can merge with the last token.
+        boundary = len(tokens) - 1
+        return PreparedPrompt(
+            tokens=tuple(tokens),
+            packed=pack(tokens),
+            boundaries=(Boundary(Origin.BOUNDARY, boundary),) if boundary > 0 else (),
+            capture_declined=None if boundary > 0 else "empty_history",
+            bucket=self._bucket(ChatPrompt(messages=(), template_kwargs={}), tenant),
+            verbatim=True,
+        )
+
+    def render(self, chat: ChatPrompt) -> str:
+        """The text of a conversation as a prompt.
+
+        Raises:
+            RequestError: the template refuses it.
+        """
+        return self._render(chat, _End.OPEN_REPLY if continues_reply(chat) else _End.GENERATION_PROMPT)
+
+    def tokenise(self, text: str, *, special: bool) -> list[int]:
+        """The tokens of a text; `special`: with what begins every text, unless this one has it already."""
+        first = self._tokenizer.bos_token
+        ids: list[int] = self._tokenizer.encode(
+            text, add_special_tokens=special and not (first and text.startswith(first))
+        )
+        return ids
 
     def tokens_of(self, chat: ChatPrompt) -> Sequence[int]:
         """The tokens that `chat` has as a prompt, without a look at its history.

@@ -12,6 +12,10 @@ from app.chat import ReplyPart
 from app.engine.tool_calls import CallReader
 
 
+_GOES_ON = "normal"
+"""The state of a reply in which no stop string has come."""
+
+
 class ReplyText:
     """One reply's text as it grows.
 
@@ -37,12 +41,14 @@ class ReplyText:
         self._detokenizer = detokenizer
         self._end_tokens = end_tokens
         self._parts = parts.make_state("reasoning" if starts_reasoning else "normal")
-        # A state of its own before the parts, with None as the machine's own word for the end: a stop
-        # string may lie across a mark, and must be seen in the text as the model wrote it.
-        stops = TextStateMachine({"normal": [(text, None) for text in stop]} if stop else None)
-        self._stops = stops.make_state("normal")
+        # A machine of its own before the parts: a stop string may lie across a mark, and must be seen in the
+        # text as the model wrote it. The state behind each is named by its string, to tell which it was.
+        stops = TextStateMachine({_GOES_ON: [(text, (text,)) for text in stop]} | {(text,): [] for text in stop})
+        self._stops = stops.make_state(_GOES_ON)
         self._calls = calls
         self._stopped = False
+        self.stop_string: str | None = None
+        """The stop string that has ended the reply, if one has."""
 
     @property
     def stopped(self) -> bool:
@@ -51,6 +57,11 @@ class ReplyText:
         That is so when a stop string was found, or the one call that was allowed has been made.
         """
         return self._stopped
+
+    @property
+    def call_characters(self) -> int:
+        """How long the tool call is that has begun and not ended."""
+        return self._calls.open_characters
 
     def feed(self, token: int) -> list[ReplyPart]:
         """Take the next token; returns what is certain now. Text that may become a mark waits."""
@@ -72,11 +83,11 @@ class ReplyText:
         if self._stopped or not text:
             return []
         self._stops, segments = TextStateMachine.split(self._stops, text)
-        found = segments[-1][0] is None
-        parts = self._split("".join(part for _, part in segments))
-        if found and not self._stopped:
+        parts = self._split(segments[0][1])
+        if len(segments) > 1 and not self._stopped:
             parts += self._end(cut=True)
-        self._stopped = self._stopped or found
+            self._stopped = True
+            (self.stop_string,) = segments[1][0]
         return parts
 
     def _split(self, text: str) -> list[ReplyPart]:

@@ -54,6 +54,8 @@ class CallReader:
         self._style = style
         self._use = use if style is not None else None
         self._call: list[str] | None = None
+        self.open_characters = 0
+        """How long the call is that has begun and not ended; reading it can take its square in time."""
         self._margin = ""
         self._made = 0
 
@@ -75,6 +77,7 @@ class CallReader:
         if self._use is None:
             return self._text(PieceKind.CONTENT, opening + text)
         self._call.append(text)
+        self.open_characters += len(text)
         return []
 
     def finish(self, *, cut: bool) -> list[ReplyPart]:
@@ -87,7 +90,7 @@ class CallReader:
         """End the call that is open, if one is; what cannot be read as a call is text, marks included."""
         if self._call is None or self._style is None:
             return []
-        text, self._call = "".join(self._call), None
+        text, self._call, self.open_characters = "".join(self._call), None, 0
         closing = self._style.end if ended else ""
         if self._use is None:
             return self._text(PieceKind.CONTENT, closing)

@@ -185,7 +185,7 @@ class Scheduler(Generic[P, S]):
             run.ahead = self._reuse.captures(job, start.cached_tokens)
             stops = [boundary.length for boundary in run.ahead]
             self._decoder.admit(job, start=start.cached_tokens, state=start.state, stops=stops)
-            deltas.append((job.id, Started(start.cached_tokens, start.miss)))
+            deltas.append((job.id, Started(start.cached_tokens, start.miss, start.diverged_at)))
 
     def _is_ready(self, job: Job) -> bool:
         """False while a job under way computes what would save this one much of its prefill."""

@@ -65,10 +65,14 @@ class TokenLogprob:
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """The job left the queue. `cached_tokens` of its prompt are not computed again."""
+    """The job left the queue. `cached_tokens` of its prompt are not computed again.
+
+    `diverged_at`: how many tokens it shares with a state that was kept and cannot be cut back so far.
+    """
 
     cached_tokens: int
     miss: Miss | None
+    diverged_at: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,11 +22,15 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Start(Generic[S]):
-    """Where a job's prefill begins: at `cached_tokens` with `state`, or at 0 with the reason why."""
+    """Where a job's prefill begins: at `cached_tokens` with `state`, or at 0 with the reason why.
+
+    `diverged_at`: with `Miss.DIVERGED`, how many tokens the prompt shares with what is kept.
+    """
 
     cached_tokens: int
     state: S | None
     miss: Miss | None
+    diverged_at: int | None = None
 
 
 class Reuse(Generic[P, S]):
@@ -74,7 +78,8 @@ class Reuse(Generic[P, S]):
                 self._store.hit(found, candidate, failed_restores=failed, cause=job.trace)
                 return Start(candidate.use_tokens, state, None)
             failed += 1
-        return Start(0, None, self._store.miss(found, failed_restores=failed, cause=job.trace))
+        miss = self._store.miss(found, failed_restores=failed, cause=job.trace)
+        return Start(0, None, miss, found.common_prefix_tokens if miss is Miss.DIVERGED else None)
 
     def reach(self, job: Job) -> int:
         """How many tokens of a job the store can give it now. A question: nothing is counted or touched."""

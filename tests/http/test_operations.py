@@ -63,7 +63,7 @@ async def test_models_are_unavailable_while_loading() -> None:
 async def test_cache_is_shown_and_emptied() -> None:
     """The stats are what the wiring gives; a reset says what it freed, with 200 and not 201."""
     async with serving() as served:
-        assert (await served.client.get("/v1/cache/stats")).json() == {"snapshot_entries": 7}
+        assert (await served.client.get("/v1/cache/stats")).json() == {"snapshot_entries": 7, "of": None}
         response = await served.client.post("/v1/cache/reset")
 
         assert response.status_code == 200
