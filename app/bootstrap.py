@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import structlog
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
@@ -20,6 +21,7 @@ from prometheus_client import CollectorRegistry
 
 from app import __version__
 from app.api.application import INFERENCE_ROUTES, create_app
+from app.api.page.facts import RecentRequest, SnapshotFill
 from app.api.reasoning_echo import ReasoningEcho
 from app.api.services import Limits as RequestLimits
 from app.api.services import Services
@@ -32,6 +34,7 @@ from app.keys import load_keys, reload_keys
 from app.loading import CAPTURE_DECLINES, EngineRoom
 from app.runtime import Milestones, Runtime, ServingEngine
 from app.scheduler.admission import Admission
+from app.scheduler.rebuilds import Rebuilds
 from app.scheduler.warmup_queue import WarmupQueue
 from app.scheduler.worker import Worker
 from app.settings.conflicts import is_loopback
@@ -45,6 +48,7 @@ from app.telemetry.counting import Counting
 from app.telemetry.log_lines import EventLines
 from app.telemetry.logs import configure_logging
 from app.telemetry.metrics import Build, Instruments, declare, render
+from app.telemetry.recent_requests import RecentRequests
 from app.telemetry.resource import build_resource, service_name_of
 from app.telemetry.scrape import (
     ScrapedSeries,
@@ -72,6 +76,7 @@ class _Telemetry:
     bus: Bus
     tally: Tally
     capacity: Capacity
+    recent: RecentRequests
     registry: CollectorRegistry
     instruments: Instruments
     token_gaps: TokenGaps
@@ -88,6 +93,7 @@ def build(
     gate: StartGate | None = None,
 ) -> Runtime:
     """Make the whole program, started nowhere: `Runtime.start` begins with loading the model."""
+    began = monotonic()
     starts = gate or StartGate(None)
     resource = build_resource(
         service_name=settings.telemetry.service_name,
@@ -105,6 +111,11 @@ def build(
     telemetry = _telemetry(settings, resource)
     wake = threading.Event()
     admission = Admission(max_waiting=settings.scheduler.max_waiting, wake=wake.set)
+    rebuilds = Rebuilds(
+        most=None if settings.scheduler.max_rebuilds == "off" else settings.scheduler.max_rebuilds,
+        window_seconds=settings.scheduler.rebuild_window_seconds,
+        clock=monotonic,
+    )
     warmups = WarmupQueue(wake=wake.set, emit=telemetry.bus.publish, clock=monotonic)
     milestones = Milestones(loop)
     sink = LoopSink(loop)
@@ -120,6 +131,7 @@ def build(
         on_model=telemetry.instruments.set_model,
         capacity=telemetry.capacity,
         quota=keyring.quota_of,
+        rebuilds=rebuilds,
     )
     worker = Worker(
         build=room.open,
@@ -136,6 +148,7 @@ def build(
         room,
         stall_seconds=settings.scheduler.stall_seconds,
         held=lambda: starts.reason,
+        complaint=lambda: rebuilds.complaint,
     )
     telemetry.registry.register(
         ScrapedSeries(
@@ -174,6 +187,18 @@ def build(
             "snapshot_limits_from": room.layers,
         }
 
+    def snapshot_fill() -> SnapshotFill | None:
+        if room.limits is None:
+            return None
+        reading, right = telemetry.tally.read(), telemetry.capacity.recommendation()
+        return SnapshotFill(
+            enabled=room.limits.enabled,
+            entries=reading.occupancy.entries,
+            bytes=reading.occupancy.nbytes,
+            capacity_bytes=room.limits.capacity_bytes,
+            recommended_bytes=None if right is None else right.capacity_bytes,
+        )
+
     app = create_app(
         Services(
             engine=engine,
@@ -193,6 +218,12 @@ def build(
             warmup=settings.snapshots.enabled and settings.snapshots.warmup,
             capture_content=bool(settings.telemetry.otlp_endpoint) and settings.telemetry.capture_content,
             version=__version__,
+            uptime_seconds=lambda: monotonic() - began,
+            snapshot_fill=snapshot_fill,
+            recent_requests=lambda: (
+                msgspec.convert(each, RecentRequest, from_attributes=True)
+                for each in telemetry.recent.newest_first()
+            ),
             keyring=keyring,
             docs_need_key=not is_loopback(settings.server.host),
             cors_origins=[origin.strip() for origin in settings.server.cors_origins.split(",") if origin],
@@ -246,6 +277,7 @@ def _telemetry(settings: Settings, resource: Resource) -> _Telemetry:
         unix_nanoseconds=time.time_ns,
     )
     lines = EventLines(structlog.get_logger("samovar"), hash_session=hash_session)
+    recent = RecentRequests(hash_session=hash_session, unix_seconds=time.time)
     bus = Bus(
         [
             (Sink.TALLY, tally),
@@ -253,9 +285,10 @@ def _telemetry(settings: Settings, resource: Resource) -> _Telemetry:
             *([(Sink.METRICS, Counting(instruments))] if wanted.metrics else []),
             (Sink.TRACES, spans),
             (Sink.LOGS, lines),
+            ("recent requests", recent),
         ]
     )
-    return _Telemetry(bus, tally, capacity, registry, instruments, TokenGaps(), StepTokens(), provider, queue)
+    return _Telemetry(bus, tally, capacity, recent, registry, instruments, TokenGaps(), StepTokens(), provider, queue)
 
 
 def _reasoning_echo(settings: Settings) -> ReasoningEcho:

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 
 from app import __version__
-from app.commands import cache, config, launchd, serve, starts
+from app.commands import cache, config, keys, launchd, serve, starts
 from app.commands.arguments import FAILED, INTERRUPTED, Run, verbs, why_unknown
 from app.errors import SamovarError
 
@@ -48,6 +48,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"samovar {__version__}")
     commands = verbs(parser)
-    for verb in (serve, config, cache, launchd, starts):
+    for verb in (serve, config, keys, cache, launchd, starts):
         verb.register(commands)
     return parser

@@ -343,6 +343,8 @@ class RequestEnded:
     seconds: float
     job_ids: tuple[str, ...] = ()
     request_id: str | None = None
+    key: str | None = None
+    """The name of the API key; None: there was none, or none that is known."""
 
 
 @dataclass(frozen=True, slots=True)

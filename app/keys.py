@@ -23,7 +23,7 @@ def load_keys(asked: Auth) -> tuple[ApiKey, ...]:
         ConfigurationError: the file cannot be read, or its keys cannot be used; one line a fault.
     """
     single = _single(asked.key) if asked.key else ()
-    keys = (*single, *(_read(Path(asked.keys_file).expanduser()) if asked.keys_file else ()))
+    keys = (*single, *(read_key_file(Path(asked.keys_file)) if asked.keys_file else ()))
     faults = list(disagreements(keys))
     if single and any(key.name == SINGLE_NAME for key in keys[1:]):
         faults.append(f"[{SINGLE_NAME}] is the name of auth.key; give the one in the file another")
@@ -43,21 +43,24 @@ def reload_keys(keyring: Keyring, asked: Auth) -> None:
     log.info("the API keys were read again: %s", ", ".join(key.name for key in keys))
 
 
+def read_key_file(path: Path) -> tuple[ApiKey, ...]:
+    """The keys of a file, at least one.
+
+    Raises:
+        ConfigurationError: it cannot be read, or its keys cannot be used; one line a fault.
+    """
+    try:
+        text = path.expanduser().read_text(encoding="utf-8")
+    except OSError as error:
+        raise ConfigurationError(f"{path}: the file of keys cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ConfigurationError(f"{path}: the file of keys is not UTF-8") from None
+    return read_keys(text, source=f"{path}", parse_bytes=parse_bytes)
+
+
 def _single(secret: str) -> tuple[ApiKey, ...]:
     return (
         ApiKey(
             name=SINGLE_NAME, tenant=SINGLE_NAME, digest=digest_of(secret.encode()), scopes=frozenset(Scope)
         ),
     )
-
-
-def _read(path: Path) -> tuple[ApiKey, ...]:
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise ConfigurationError(
-            f"{path} (auth.keys_file): the file of keys cannot be read: {error.strerror}"
-        ) from None
-    except UnicodeDecodeError:
-        raise ConfigurationError(f"{path} (auth.keys_file): the file of keys is not UTF-8") from None
-    return read_keys(text, source=f"{path} (auth.keys_file)", parse_bytes=parse_bytes)

@@ -19,11 +19,15 @@ from app.bus import Emit
 from app.clock import monotonic
 from app.errors import StartError
 from app.events import CaptureDeclined
-from app.progress import ProgressBar
+from app.progress import ProgressBar, Step
+from app.memory_settings import asked_limits, context_that_fits, given, plan_memory
 from app.scheduler.admission import Admission
 from app.scheduler.core import Scheduler
+from app.scheduler.memory import MemoryKeeper
 from app.scheduler.ports import DeltaSink
+from app.scheduler.rebuilds import Rebuilds
 from app.scheduler.reuse import Reuse
+from app.scheduler.prefill_pace import PrefillPace
 from app.scheduler.warming import Warming
 from app.scheduler.warmup_queue import WarmupQueue
 from app.settings.schema import Provenance, Settings
@@ -55,6 +59,7 @@ class EngineRoom:
         on_model: told what is served.
         capacity: told of the store, and what the model's state weighs.
         quota: what each tenant may hold in the store.
+        rebuilds: told of each failed step.
     """
 
     def __init__(
@@ -71,6 +76,7 @@ class EngineRoom:
         on_model: Callable[[Model], None],
         capacity: Capacity,
         quota: Quota,
+        rebuilds: Rebuilds,
     ) -> None:
         self._settings = settings
         self._provenance = provenance
@@ -83,14 +89,21 @@ class EngineRoom:
         self._on_model = on_model
         self._capacity = capacity
         self._quota = quota
+        self._rebuilds = rebuilds
         self._decoder: BatchDecoder | None = None
         self._memory: Callable[[], Mapping[str, int]] = dict
+        self._progress = ProgressBar(sys.stderr)
         self.model: ServedChatModel | None = None
         self.store: SnapshotStore[Any] | None = None
 
     def device_memory(self) -> Mapping[str, int]:
         """Bytes by kind; nothing before MLX is there."""
         return self._memory()
+
+    @property
+    def step(self) -> Step | None:
+        """What the load is at; None before, between and after its steps."""
+        return self._progress.step
 
     @property
     def limits(self) -> Limits | None:
@@ -120,7 +133,7 @@ class EngineRoom:
             StartError: MLX has no backend on this machine.
             ModelError: the model cannot be served.
         """
-        with ProgressBar(sys.stderr) as progress:
+        with self._progress as progress:
             return self._open(progress)
 
     def _open(self, progress: ProgressBar) -> Scheduler[Any, Any]:
@@ -135,7 +148,9 @@ class EngineRoom:
         from app.engine.warmup import warm_up  # noqa: PLC0415
 
         settings = self._settings
-        self._memory = memory.device_memory
+        memory_limits = asked_limits(settings)
+        memory.set_limits(memory_limits, cache_bytes=given(settings.memory.cache_bytes))
+        self._memory = lambda: memory.device_memory(memory_limits.limit_bytes)
         if not fuse_only_with_compiler():
             log.info("kernels are not fused: the CPU backend finds no compiler", compiler=COMPILER)
         loaded = load_model(
@@ -149,7 +164,16 @@ class EngineRoom:
             prefill_batch=min(running.prefill_batch, running.max_running),
             prefill_step_tokens=running.prefill_step_tokens,
         )
-        self._decoder = BatchDecoder(loaded.network, end_tokens=loaded.tokenizer.eos_token_ids, limits=asked)
+        self._decoder = BatchDecoder(
+            loaded.network,
+            end_tokens=loaded.tokenizer.eos_token_ids,
+            limits=asked,
+            pace=None
+            if running.decode_stall_seconds == "off"
+            else PrefillPace(running.decode_stall_seconds, most_tokens=running.prefill_step_tokens),
+            clock=monotonic,
+            wired_bytes=given(settings.memory.wired_bytes),
+        )
         warm_up(self._decoder, loaded, progress=progress)
         found = check(loaded.network, vocabulary_size=len(loaded.tokenizer))
         for shortcoming in found.shortcomings:
@@ -157,14 +181,17 @@ class EngineRoom:
         self._decoder.restrict(found.limits(asked), truncatable=found.truncation)
         loaded = replace(loaded, truncatable=loaded.truncatable and found.truncation)
         size = measure(loaded.network)
-        available = memory.available_bytes(memory.device_memory()["active"])
+        plan = plan_memory(
+            settings, memory_limits, model=loaded.name, used_bytes=memory.used_bytes(), size=size
+        )
+        loaded = replace(loaded, context_length=context_that_fits(plan, loaded.context_length))
         start = from_model(
             size,
             context_length=loaded.context_length,
             snapshots_each=snapshots_between_turns(
                 warmup=settings.snapshots.warmup, truncatable=loaded.truncatable
             ),
-            available_bytes=available,
+            available_bytes=memory_limits.available_bytes(plan.fixed_bytes),
         )
         limits = _store_limits(settings, start.capacity_bytes, memory.default_max_arrays)
         if not (found.reuse or found.unknown_kinds):
@@ -189,6 +216,13 @@ class EngineRoom:
                 frozenset(each for each in Capability if getattr(found, each.value)),
             )
         )
+        keeper = MemoryKeeper(
+            plan,
+            self.store,
+            footprint=memory.used_bytes,
+            relieve=self._decoder.idle,
+            clock=monotonic,
+        )
         reuse = Reuse(
             self.store,
             self._decoder,
@@ -196,6 +230,7 @@ class EngineRoom:
             truncatable=loaded.truncatable,
             emit=self._emit,
             clock=monotonic,
+            memory=keeper,
         )
         return Scheduler(
             self._decoder,
@@ -204,6 +239,9 @@ class EngineRoom:
             warming=Warming(self._warmups, self._decoder, reuse, emit=self._emit, clock=monotonic),
             max_running=self._decoder.max_running,
             shared_prefix_tokens=running.shared_prefix_tokens,
+            queue_seconds=running.queue_seconds,
+            memory=keeper,
+            rebuilds=self._rebuilds,
             deliver=self._deliver,
             emit=self._emit,
             token_gap=self._token_gap,

@@ -1,5 +1,6 @@
 """Shows how far a long job is: a bar on a terminal, one line at its start and end elsewhere."""
 
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Self, TextIO
 
@@ -10,6 +11,20 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 log = structlog.get_logger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A long job that is under way: how many of its parts are done. A `total` of 1 says nothing of that."""
+
+    what: str
+    done: int
+    total: int
+
+    @property
+    def percent(self) -> int | None:
+        """How much is done, rounded down; None where nobody can say."""
+        return None if self.total <= 1 else 100 * self.done // self.total
+
+
 class ProgressBar:
     """Told (what, done, total) any number of times, for one job after another; used on one thread.
 
@@ -17,12 +32,15 @@ class ProgressBar:
 
     Args:
         stream: where the bar is drawn if it is a terminal.
+
+    `step` is the job under way, for readers on any thread; None between two of them.
     """
 
     def __init__(self, stream: TextIO) -> None:
         self._console = Console(file=stream)
         self._bar: Progress | None = None
         self._what = ""
+        self.step: Step | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -36,6 +54,7 @@ class ProgressBar:
         """Show that `done` of `total` parts of `what` are done."""
         if what != self._what:
             self._start(what, total)
+        self.step = Step(what, done, total)
         if self._bar is not None:
             self._bar.update(self._bar.task_ids[0], completed=done)
         if done >= total:
@@ -55,6 +74,7 @@ class ProgressBar:
 
     def _stop(self) -> None:
         self._what = ""
+        self.step = None
         if self._bar is not None:
             self._bar.stop()
             self._bar = None

@@ -1,6 +1,7 @@
 """The running program: the engine as the HTTP side sees it, and its life from start to close."""
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
@@ -11,6 +12,7 @@ from app.api import ports
 from app.api.errors import unavailable
 from app.api.stream import LoopSink, OpenRequests
 from app.errors import RequestError, SamovarError
+from app.progress import Step
 from app.scheduler.admission import Admission, Ending
 from app.scheduler.job import Job, JobId
 from app.scheduler.warmup_queue import WarmupQueue
@@ -18,8 +20,13 @@ from app.scheduler.worker import Phase, Worker
 from app.snapshots.store import SnapshotStore
 from app.supervision.start_gate import StartGate
 
-ENGINE_END_SECONDS = 30.0
+ENGINE_END_SECONDS = 20.0
 """How long the engine thread may take to end its step and release the device."""
+
+LOAD_END_SECONDS = 2.0
+"""The same while the model is loaded, which cannot be interrupted and leaves nothing to be lost."""
+
+_POLL_SECONDS = 0.02
 
 _RETRY_WHILE_DRAINING_SECONDS = 10
 
@@ -37,6 +44,11 @@ class Loaded(Protocol):
         """None until the model is loaded: its limits follow from the model."""
         ...
 
+    @property
+    def step(self) -> Step | None:
+        """What the load is at."""
+        ...
+
 
 class ServingEngine:
     """The scheduler's face for the HTTP side. Its model and store come once the engine thread made them.
@@ -48,6 +60,7 @@ class ServingEngine:
         loaded: where the engine thread puts the model and the store.
         stall_seconds: how long pending work may wait for a step's end before the engine counts as stalled.
         held: why the model is not being loaded for now; empty where it is.
+        complaint: why the engine is not to be relied on for now; empty where it is.
     """
 
     def __init__(
@@ -59,6 +72,7 @@ class ServingEngine:
         *,
         stall_seconds: float,
         held: Callable[[], str] = lambda: "",
+        complaint: Callable[[], str] = lambda: "",
     ) -> None:
         self._admission = admission
         self._warmups = warmups
@@ -66,6 +80,7 @@ class ServingEngine:
         self._loaded = loaded
         self._stall_seconds = stall_seconds
         self._held = held
+        self._complaint = complaint
         self._draining = False
 
     @property
@@ -76,7 +91,9 @@ class ServingEngine:
     def health(self) -> ports.Health:
         """Phase and load, as of now."""
         phase, reason = self._phase()
-        return ports.Health(phase, reason, self._worker.running, len(self._admission))
+        step = self._loaded.step if phase is ports.Phase.LOADING else None
+        progress = None if step is None else ports.Progress(step.what, step.percent)
+        return ports.Health(phase, reason, self._worker.running, len(self._admission), progress)
 
     def _phase(self) -> tuple[ports.Phase, str]:
         if self._worker.phase is Phase.FAILED:
@@ -92,6 +109,8 @@ class ServingEngine:
             return ports.Phase.FAILED, "the engine has stopped"
         if self._worker.is_stalled(self._stall_seconds):
             return ports.Phase.STALLED, f"no step has ended for {self._stall_seconds:g} seconds"
+        if complaint := self._complaint():
+            return ports.Phase.FAILING, complaint
         return ports.Phase.READY, ""
 
     def expecting(self) -> AbstractContextManager[None]:
@@ -249,11 +268,19 @@ class Runtime:
         """Cancel what runs and end its answers with an error."""
         self._sink.end_all(message)
 
-    async def close(self) -> None:
-        """End the engine thread and flush telemetry. Idempotent; safe if `start` never ran."""
-        if self._closed:
-            return
-        self._closed = True
-        self._worker.stop()
-        await asyncio.to_thread(self._worker.join, ENGINE_END_SECONDS)
-        await asyncio.to_thread(self._flush)
+    async def close(self) -> bool:
+        """End the engine thread and flush telemetry; whether the thread has ended.
+
+        Idempotent; safe if `start` never ran.
+        """
+        if not self._closed:
+            self._closed = True
+            loading = self._worker.phase is Phase.LOADING
+            self._worker.stop()
+            # Asked again and again: a thread that waits for it could not be left behind with it.
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(LOAD_END_SECONDS if loading else ENGINE_END_SECONDS):
+                    while not self._worker.join(0):
+                        await asyncio.sleep(_POLL_SECONDS)
+            await asyncio.to_thread(self._flush)
+        return self._worker.join(0)

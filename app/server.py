@@ -1,6 +1,7 @@
 """Starts Granian on the built application, drains it on a signal and decides the exit code. Knows no MLX."""
 
 import asyncio
+import atexit
 import contextlib
 import os
 import signal
@@ -28,6 +29,9 @@ FORCED_EXIT_CODE = 1
 
 FAREWELL_SECONDS = 3.0
 """How long the last words of ended streams may take to be written."""
+
+HURRIED_SECONDS = 3.0
+"""How long closing may take once a second signal has come."""
 
 IDLE_CONNECTIONS = 1024
 """Granian counts idle connections and probes as load too: places for those, besides what the engine takes."""
@@ -90,8 +94,11 @@ class Runtime(Protocol):
         """Cancel what runs and end its answers with an error (`LoopSink.end_all`)."""
         ...
 
-    async def close(self) -> None:
-        """End the engine thread and flush telemetry. Idempotent; safe if `start` never ran."""
+    async def close(self) -> bool:
+        """End the engine thread and flush telemetry; whether the thread has ended.
+
+        Idempotent; safe if `start` never ran.
+        """
         ...
 
 
@@ -222,9 +229,36 @@ async def _serve(
             notifier.stopping()
             await _first(runtime.idle, signals.second.wait, lambda: asyncio.sleep(drain_seconds), *failures)
             await _farewell(runtime, "The server is shutting down; please send the request again.")
-    finally:
-        await runtime.close()
+    except BaseException:
+        await _close(runtime, signals, FORCED_EXIT_CODE)
+        raise
+    await _close(runtime, signals, os.EX_OK)
     return FORCED_EXIT_CODE if signals.second.is_set() else os.EX_OK
+
+
+async def _close(runtime: Runtime, signals: _Signals, code: int) -> None:
+    """Close, in a hurry after a second signal. An engine that does not end is left behind.
+
+    The interpreter and MLX cannot be taken down while a thread computes: the process would crash on its way
+    out. It ends without them then, once everything else is done.
+    """
+
+    async def hurried() -> None:
+        await signals.second.wait()
+        await asyncio.sleep(HURRIED_SECONDS)
+
+    closing, deadline = asyncio.ensure_future(runtime.close()), asyncio.ensure_future(hurried())
+    await asyncio.wait([closing, deadline], return_when=asyncio.FIRST_COMPLETED)
+    deadline.cancel()
+    if not (closing.done() and closing.result()):
+        closing.cancel()
+        atexit.register(_end_now, FORCED_EXIT_CODE if signals.second.is_set() else code)
+
+
+def _end_now(code: int) -> None:
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 @contextlib.asynccontextmanager

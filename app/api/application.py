@@ -16,13 +16,15 @@ from litestar.types import ASGIApp
 from app.api.audit import AuditCalls
 from app.api.authorization import HoldPlaces, may, within_limits
 from app.api.cache import cache_stats, forget_session, reset_cache
-from app.api.docs import PAGE_HEADERS, RoutesPage, index
+from app.api.docs import PAGE_HEADERS, RoutesPage
 from app.api.errors import answer_error
 from app.api.exchange import CountRequests, IdentifyRequests
 from app.api.json_request import JsonRequest
 from app.api.metrics import metrics
 from app.api.openai.chat import create_chat_completion
 from app.api.openai.models import describe_model, list_models
+from app.api.page.overview import overview
+from app.api.page.routes import except_for_page, index, page_file
 from app.api.probes import livez, readyz, startupz
 from app.api.services import Services
 from app.api.tracing import TraceRequests
@@ -53,12 +55,16 @@ def create_app(services: Services) -> Litestar:
         "guards": [may(services.keyring, *Scope)] if services.docs_need_key else [],
         "response_headers": PAGE_HEADERS,
     }
+    for_page = for_people | {"guards": [except_for_page(guard) for guard in for_people["guards"]]}
     return Litestar(
         route_handlers=[
             _api(services),
             *(livez, readyz, startupz),
             Router(path="/", route_handlers=[metrics], guards=[may(services.keyring, Scope.METRICS)]),
-            Router(path="/", route_handlers=[index], **for_people),
+            # Asked for every few seconds by each page that is open: like probes, it makes no spans.
+            Router(path="/v1", route_handlers=[overview], guards=[may(services.keyring, Scope.METRICS, Scope.ADMIN)]),
+            Router(path="/", route_handlers=[index], **for_page),
+            page_file,
         ],
         request_class=JsonRequest,
         dependencies={

@@ -79,7 +79,7 @@ def reply_limit(wanted: int | None, *, prompt_tokens: int, context_length: int, 
     left = context_length - prompt_tokens
     if left < 1:
         raise RequestError(
-            f"The {param} have {prompt_tokens} tokens; this model's context is {context_length} tokens,"
+            f"{param}: the prompt has {prompt_tokens} tokens; this model's context is {context_length} tokens,"
             " reply included.",
             param=param,
             code="context_length_exceeded",

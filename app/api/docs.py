@@ -1,14 +1,10 @@
-"""The pages a person finds first: `/` says where things are, `/docs` lists the routes. Need no other host."""
+"""`/docs`: the page that lists the routes, and the headers of every page for people. Needs no other host."""
 
 from html import escape
 from typing import Any
 
-from litestar import Request, get
-from litestar.di import NamedDependency
+from litestar import Request
 from litestar.openapi.plugins import OpenAPIRenderPlugin
-from msgspec import Struct
-
-from app.api.services import Services
 
 PAGE_HEADERS = {
     # The page runs nothing and loads nothing, whatever gets into it; nobody puts it into a frame.
@@ -30,28 +26,6 @@ summary { cursor: pointer; } .method { display: inline-block; width: 4.5rem; fon
 table { border-collapse: collapse; width: 100%; } td, th { text-align: left; vertical-align: top; }
 td, th { border-top: 1px solid #8884; padding: .25rem .75rem .25rem 0; } .muted { opacity: .7; }
 """
-
-
-class Index(Struct, frozen=True, kw_only=True):
-    """Where things are."""
-
-    name: str = "samovar"
-    version: str
-    model: str | None
-    """None until it is loaded."""
-    chat: str = "/v1/chat/completions"
-    cache: str = "/v1/cache/stats"
-    metrics: str = "/metrics"
-    ready: str = "/readyz"
-    docs: str = "/docs"
-    openapi: str = "/docs/openapi.json"
-
-
-@get("/", summary="Where things are", tags=["Operations"])
-async def index(services: NamedDependency[Services]) -> Index:
-    """The address of everything else."""
-    model = services.engine.model
-    return Index(version=services.version, model=model.name if model else None)
 
 
 class RoutesPage(OpenAPIRenderPlugin):

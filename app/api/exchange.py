@@ -83,6 +83,7 @@ class CountRequests:
             finally:
                 # Without a status nothing was answered: the client left, or the server was stopped by force.
                 status = exchange.status or CLIENT_CLOSED_STATUS
+                caller = scope["state"].get("caller")
                 outcome = exchange.outcome or _outcome(exchange.status)
                 self._emit(
                     RequestEnded(
@@ -92,6 +93,7 @@ class CountRequests:
                         self._clock() - began,
                         tuple(exchange.job_ids),
                         scope["state"].get("request_id"),
+                        caller.key if caller else None,
                     )
                 )
 

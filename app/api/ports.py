@@ -29,6 +29,7 @@ __all__ = [
     "Piece",
     "PieceKind",
     "PreparedPrompt",
+    "Progress",
     "ReplyPart",
     "TextPrompt",
     "TextStream",
@@ -45,10 +46,20 @@ class Phase(StrEnum):
     DRAINING = "draining"
     CRASH_LOOP = "crash_loop"
     """Too many starts before this one did not end well; the model is not loaded for now."""
+    FAILING = "failing"
+    """Too many steps failed of late; it is ready again once that is some time ago."""
     STALLED = "stalled"
     """Work is pending and no step has ended for too long; only a restart helps."""
     FAILED = "failed"
     """The engine thread has ended by itself; only a restart helps."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far the load is: what is being done, and how much of that; None where nobody can say."""
+
+    what: str
+    percent: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +70,8 @@ class Health:
     reason: str
     running: int
     waiting: int
+    progress: Progress | None = None
+    """Of the load, while there is one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,20 +2,21 @@
 
 from litestar import Response, get
 from litestar.di import NamedDependency
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
-from app.api.ports import Phase
+from app.api.ports import Phase, Progress
 from app.api.services import Services
 
 
 class Probe(Struct, frozen=True, kw_only=True):
-    """An answer for a supervisor, with the reason for a person."""
+    """An answer for a supervisor, with the reason for a person; `progress` only while the model is loaded."""
 
     ok: bool
     phase: Phase
     reason: str
     running: int
     waiting: int
+    progress: Progress | UnsetType = UNSET
 
 
 @get("/livez", summary="Is a restart needed?", tags=["Operations"])
@@ -40,6 +41,11 @@ def _answer(services: Services, *, not_ok: set[Phase]) -> Response[Probe]:
     health = services.engine.health()
     ok = health.phase not in not_ok
     probe = Probe(
-        ok=ok, phase=health.phase, reason=health.reason, running=health.running, waiting=health.waiting
+        ok=ok,
+        phase=health.phase,
+        reason=health.reason,
+        running=health.running,
+        waiting=health.waiting,
+        progress=UNSET if health.progress is None else health.progress,
     )
     return Response(probe, status_code=200 if ok else 503)

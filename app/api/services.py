@@ -1,14 +1,16 @@
 """The parts that the application is built from, and the limits it keeps. Data only; knows no route."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from opentelemetry.trace import Tracer
 
+from app.api.page.facts import RecentRequest, SnapshotFill
 from app.api.ports import Engine
 from app.api.reasoning_echo import ReasoningEcho
 from app.api.stream import LoopSink, OpenRequests
+from app.api.system_lines import SystemLines
 from app.auth.keyring import Keyring
 from app.bus import Emit
 from app.clock import Clock
@@ -50,7 +52,15 @@ class Services:
     """Tenant, or None for all → the body of `/v1/cache/stats`, as JSON values."""
     limits: Limits
     version: str
+    uptime_seconds: Callable[[], float]
+    """Since the process began to serve."""
+    snapshot_fill: Callable[[], SnapshotFill | None]
+    """What the snapshot store holds of what it may; None until the model is loaded."""
+    recent_requests: Callable[[], Iterable[RecentRequest]]
+    """The last answered inference requests, newest first."""
     reasoning: ReasoningEcho = field(default_factory=lambda: ReasoningEcho(0))
+    system_lines: SystemLines = field(default_factory=lambda: SystemLines(""))
+    """What is left out of system prompts."""
     warmup: bool = False
     """Whether next turns are prepared in idle time."""
     capture_content: bool = False

@@ -12,3 +12,8 @@ DONE = b"data: [DONE]\n\n"
 def event(data: object) -> bytes:
     """One event with `data` as JSON, which has no line breaks of its own."""
     return b"data: " + msgspec.json.encode(data) + b"\n\n"
+
+
+def named_event(name: str, data: object) -> bytes:
+    """The same with a name, for clients that sort events by it."""
+    return b"event: " + name.encode() + b"\n" + event(data)

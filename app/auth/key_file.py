@@ -1,6 +1,6 @@
 """Reads the text of a file of keys, TOML with a table for each. Opens no file, and repeats no secret."""
 
-import binascii
+import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator
 from typing import Annotated, Any
@@ -18,6 +18,7 @@ from app.auth.key import (
 )
 from app.errors import ConfigurationError
 
+_SHA256 = re.compile(r"[0-9a-fA-F]{64}")
 _Count = Annotated[int, Meta(ge=1)]
 
 
@@ -25,9 +26,9 @@ class _Entry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A key's table: its secret in clear (`key`) or hashed (`sha256`), and what it may do."""
 
     key: str | None = None
-    sha256: Annotated[str, Meta(pattern="^[0-9a-fA-F]{64}$")] | None = None
+    sha256: str | None = None
     tenant: str | None = None
-    scopes: Annotated[list[Scope], Meta(min_length=1)] = [Scope.INFERENCE]
+    scopes: tuple[str, ...] = (Scope.INFERENCE,)
     quota_bytes: int | str | None = None
     max_concurrent: _Count | None = None
     requests_per_minute: _Count | None = None
@@ -95,18 +96,26 @@ def _key(name: str, table: Any, parse_bytes: Callable[[object], int]) -> ApiKey:
         name=name,
         digest=_digest(entry),
         tenant=tenant,
-        scopes=frozenset(entry.scopes),
+        scopes=_scopes(entry.scopes),
         quota_bytes=_quota(entry.quota_bytes, parse_bytes),
         max_concurrent=entry.max_concurrent,
         requests_per_minute=entry.requests_per_minute,
     )
 
 
+def _scopes(written: tuple[str, ...]) -> frozenset[Scope]:
+    if not written or not set(Scope).issuperset(written):
+        raise ValueError(f"scopes must be a list of at least one of {', '.join(Scope)}")
+    return frozenset(map(Scope, written))
+
+
 def _digest(entry: _Entry) -> bytes:
     if (entry.key is None) == (entry.sha256 is None):
         raise ValueError("one of key and sha256 must be there, and not both")
     if entry.sha256 is not None:
-        return binascii.unhexlify(entry.sha256)
+        if not _SHA256.fullmatch(entry.sha256):
+            raise ValueError("sha256 must be 64 hexadecimal digits")
+        return bytes.fromhex(entry.sha256)
     secret = (entry.key or "").encode()
     if len(secret) < LEAST_SECRET_CHARACTERS:
         raise ValueError(f"key must have at least {LEAST_SECRET_CHARACTERS} characters")

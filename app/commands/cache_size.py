@@ -16,6 +16,7 @@ from rich.table import Table
 from app.commands.arguments import DONE, load
 from app.commands.cache_view import readable_bytes
 from app.errors import StartError
+from app.memory_settings import asked_limits
 from app.progress import ProgressBar
 from app.snapshots.sizing import (
     START_SESSIONS,
@@ -64,7 +65,7 @@ def size(arguments: argparse.Namespace) -> int:
     from app.loading import model_source, require_backend  # noqa: PLC0415 - brings in the engine's rooms
 
     require_backend()
-    from app.engine import memory  # noqa: PLC0415 - imports MLX
+    limits = asked_limits(settings)
     from app.engine.blueprint import read_blueprint  # noqa: PLC0415
 
     with ProgressBar(sys.stderr) as progress:
@@ -88,12 +89,12 @@ def size(arguments: argparse.Namespace) -> int:
         sessions=asked.conversations,
         tokens=tokens,
         snapshots_each=asked.snapshots_each,
-        available_bytes=memory.available_bytes(model.weights_bytes or 0),
+        available_bytes=limits.available_bytes(model.weights_bytes or 0),
     )
     if arguments.json:
         print(json.dumps(_as_json(model, asked, right), indent=2))
     else:
-        _print(model, asked, right, memory.memory_limit_bytes())
+        _print(model, asked, right, limits.limit_bytes)
     return DONE
 
 

@@ -6,7 +6,7 @@ from typing import Any, Literal
 import httpx
 
 from app.errors import SamovarError
-from app.settings.layers import built_in
+from app.settings.layers import built_in, client_key
 
 _SECONDS = 10.0
 
@@ -21,11 +21,15 @@ def add_url(verb: argparse.ArgumentParser) -> None:
 def ask(url: str, method: Literal["GET", "POST"], path: str, *, expecting: str) -> dict[str, Any]:
     """What the server at `url` answers: a JSON object that has the key `expecting`.
 
+    It is asked with the API key of SAMOVAR_AUTH__KEY, where there is one.
+
     Raises:
         SamovarError: nothing answers there, or something that is no Samovar, or with an error.
     """
+    key = client_key()
+    headers = {"authorization": f"Bearer {key}"} if key else {}
     try:
-        answer = httpx.request(method, url.rstrip("/") + path, timeout=_SECONDS)
+        answer = httpx.request(method, url.rstrip("/") + path, headers=headers, timeout=_SECONDS)
     except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
         raise SamovarError(f"{url!r} is no address of a server; write it as http://host:port") from error
     except httpx.TimeoutException as error:

@@ -54,16 +54,30 @@ class BatchDecoder:
         end_tokens: token ids that end a reply.
         limits: batch sizes and the prefill chunk.
         truncatable: whether sealed states may be cut back, where their caches can be.
+        pace: how long chunks may be while replies are written; None: always the same.
+        clock: monotonic seconds.
+        wired_bytes: what macOS may not page out; None: what the GPU recommends.
     """
 
     def __init__(
-        self, model: Any, *, end_tokens: Iterable[int], limits: BatchLimits, truncatable: bool = True
+        self,
+        model: Any,
+        *,
+        end_tokens: Iterable[int],
+        limits: BatchLimits,
+        truncatable: bool = True,
+        pace: PrefillPace | None = None,
+        clock: Clock = monotonic,
+        wired_bytes: int | None = None,
     ) -> None:
         self._model = model
         self._end_tokens = sorted(end_tokens)
         self._truncatable = truncatable
         self._batched = can_be_batched(self.new_caches())
         self._limits = limits if self._batched else limits.one_at_a_time()
+        self._pace = pace
+        self._clock = clock
+        self._wired_bytes = wired_bytes
         self._samplers = Samplers()
         self._rows: dict[JobId, _Row] = {}
         self._by_uid: dict[int, _Row] = {}
@@ -104,7 +118,7 @@ class BatchDecoder:
 
     def step(self) -> StepOutput:
         """One decode step for all running rows and one prefill chunk for those that still prefill."""
-        prompts, replies = self._generator.next()
+        prompts, replies = self._next()
         prefilled: list[tuple[JobId, Prefilled]] = []
         segment_ends: list[JobId] = []
         for response in prompts:

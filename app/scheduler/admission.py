@@ -125,6 +125,14 @@ class Admission:
                         return job
         return None
 
+    def overdue(self, before: float) -> list[Job]:
+        """Take the jobs that were submitted before that time and still wait, for somebody to turn away."""
+        with self._lock:
+            late = [job for job in self._waiting.values() if job.submitted < before]
+            for job in late:
+                del self._waiting[job.id]
+            return late
+
     def wishes(self) -> Wishes:
         """Everything asked since the last call."""
         with self._lock:

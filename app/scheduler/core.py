@@ -2,16 +2,19 @@
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from math import inf
 from typing import Generic, TypeVar
 
 from app.bus import Emit
 from app.clock import Clock
-from app.events import EngineRebuilt, FinishReason, GenerationEnded, Miss
+from app.events import EngineRebuilt, FinishReason
 from app.scheduler.admission import Admission, Ending
-from app.scheduler.job import Boundary, Delta, Failed, Job, JobId, Started
+from app.scheduler.job import Delta, Failed, Job, JobId, Started
+from app.scheduler.memory import MemoryKeeper
 from app.scheduler.ports import Decoder, DeltaSink, StepOutput
+from app.scheduler.rebuilds import Rebuilds
 from app.scheduler.reuse import Reuse
+from app.scheduler.run import Run
 from app.scheduler.shared_prefix import UnderWay, promise_of_snapshot, promise_of_state
 from app.scheduler.warming import Warming
 from app.snapshots.entry import Payload
@@ -29,20 +32,9 @@ share of a step where something does. Prompts that are prefilled together cost o
 ENGINE_FAILURE = "the engine failed while it worked on this request; the request can be tried again"
 
 
-@dataclass(slots=True)
-class _Run:
-    """A job on its way. `ahead` are the boundaries its prefill has not reached yet, in order."""
+QUEUE_TIMEOUT = "the request waited for a place for too long; try again later"
 
-    job: Job
-    started: float | None = None
-    cached_tokens: int = 0
-    miss: Miss | None = None
-    ahead: list[Boundary] = field(default_factory=list)
-    prefilled: int = 0
-    first_token: float | None = None
-    generated_tokens: int = 0
-    stored: int = 0
-    """How much of the prompt this run has put into the store, from its beginning on."""
+NO_MEMORY = "the server is out of memory for this request beside the others; try again later"
 
 
 class Scheduler(Generic[P, S]):
@@ -55,6 +47,9 @@ class Scheduler(Generic[P, S]):
         warming: what is done for next turns while no job runs.
         max_running: how many jobs are on the decoder at once.
         shared_prefix_tokens: a job waits for a snapshot under way that saves it at least so many tokens.
+        queue_seconds: a job that waits longer for a place is refused.
+        memory: reckons with each job that runs; None where memory is not watched.
+        rebuilds: told of each step that raised.
         deliver: takes every step's deltas in one call.
         emit: takes events.
         token_gap: told (seconds since the rows' last token, number of rows) once a step.
@@ -71,6 +66,9 @@ class Scheduler(Generic[P, S]):
         warming: Warming[P, S],
         max_running: int,
         shared_prefix_tokens: int,
+        queue_seconds: float = inf,
+        memory: MemoryKeeper | None = None,
+        rebuilds: Rebuilds | None = None,
         deliver: DeltaSink,
         emit: Emit,
         token_gap: Callable[[float, int], None],
@@ -83,12 +81,15 @@ class Scheduler(Generic[P, S]):
         self._warming = warming
         self._max_running = max_running
         self._shared_prefix_tokens = shared_prefix_tokens
+        self._queue_seconds = queue_seconds
+        self._memory = memory
+        self._rebuilds = rebuilds
         self._deliver = deliver
         self._emit = emit
         self._token_gap = token_gap
         self._step_tokens = step_tokens
         self._clock = clock
-        self._running: dict[JobId, _Run] = {}
+        self._running: dict[JobId, Run] = {}
         self._last_step = clock()
         self._step_seconds = 0.0
 
@@ -111,6 +112,7 @@ class Scheduler(Generic[P, S]):
         deltas: list[tuple[JobId, Delta]] = []
         try:
             self._end_what_was_asked()
+            self._turn_away(deltas)
             self._admit(deltas)
             if not self._running:
                 # The clock of progress starts with work, or an idle night would look like a stall.
@@ -140,19 +142,20 @@ class Scheduler(Generic[P, S]):
         deltas: list[tuple[JobId, Delta]] = []
         self._fail_running(message, 503, deltas)
         while (job := self._admission.take()) is not None:
-            deltas.append((job.id, Failed(message, 503)))
-            self._ended(_Run(job), FinishReason.ERROR, message)
+            self._fail(Run(job), message, 503, deltas)
         self._deliver(deltas)
 
     def idle(self) -> None:
         """What is done between requests: expired entries and spare memory go."""
         self._reuse.sweep()
         self._decoder.idle()
+        if self._memory is not None:
+            self._memory.look()
 
     def _end_what_was_asked(self) -> None:
         wishes = self._admission.wishes()
         for job in wishes.withdrawn:
-            self._ended(_Run(job), FinishReason.CANCELLED)
+            self._ended(Run(job), FinishReason.CANCELLED)
         for job_id, how in wishes.endings:
             run = self._running.pop(job_id, None)
             if run is None:
@@ -168,17 +171,40 @@ class Scheduler(Generic[P, S]):
                 reason = FinishReason.STOP if how is Ending.STOPPED else FinishReason.CANCELLED
                 self._ended(run, reason, at=now)
 
+    def _turn_away(self, deltas: list[tuple[JobId, Delta]]) -> None:
+        """End those that waited for too long, and those that memory has no room for any more."""
+        for job in self._admission.overdue(self._clock() - self._queue_seconds):
+            self._fail(Run(job), QUEUE_TIMEOUT, 503, deltas)
+        if self._memory is None:
+            return
+        self._memory.look()
+        while (job_id := self._memory.one_too_many()) is not None:
+            run = self._running.pop(job_id)
+            self._decoder.discard([job_id])
+            self._fail(run, NO_MEMORY, 503, deltas)
+
     def _admit(self, deltas: list[tuple[JobId, Delta]]) -> None:
         room = self._max_running - len(self._running)
         if room:
             patience = GATHER_SHARE * self._step_seconds if self._running else GATHER_SECONDS
             self._admission.gather(most=room, seconds=min(patience, GATHER_SECONDS))
-        while (
-            len(self._running) < self._max_running
-            and (job := self._admission.take(self._is_ready)) is not None
-        ):
+        short_of_memory = False
+
+        def may_start(job: Job) -> bool:
+            nonlocal short_of_memory
+            if short_of_memory or not self._is_ready(job):
+                return False
+            # Alone it may have all there is: no prompt and reply together are longer than what fits.
+            if self._memory is not None and not self._memory.admits(job) and self._running:
+                # Those behind it wait as well, or small requests would keep a large one waiting for ever.
+                short_of_memory = True
+            return not short_of_memory
+
+        while len(self._running) < self._max_running and (job := self._admission.take(may_start)) is not None:
             # Registered before anything can raise, so that the job gets its last word.
-            run = self._running[job.id] = _Run(job, started=self._clock())
+            run = self._running[job.id] = Run(job, started=self._clock())
+            if self._memory is not None:
+                self._memory.begin(job)
             self._warming.give_way(job)
             start = self._reuse.start(job)
             run.cached_tokens, run.miss = start.cached_tokens, start.miss
@@ -211,13 +237,13 @@ class Scheduler(Generic[P, S]):
             if self._reuse.keep_boundary(run.job, boundary):
                 run.stored = boundary.length
 
-    def _keep_completion(self, run: _Run) -> None:
+    def _keep_completion(self, run: Run) -> None:
         if self._reuse.keep_completion(run.job, run.generated_tokens):
             run.stored = len(run.job.tokens)
 
     def _account(
         self, output: StepOutput, deltas: list[tuple[JobId, Delta]]
-    ) -> list[tuple[_Run, FinishReason]]:
+    ) -> list[tuple[Run, FinishReason]]:
         """Turn a step's output into deltas and times; the jobs it finished leave `_running`."""
         now = self._clock()
         prefilled_tokens = 0
@@ -226,7 +252,7 @@ class Scheduler(Generic[P, S]):
             prefilled_tokens += progress.done - max(run.prefilled, run.cached_tokens)
             run.prefilled = progress.done
         deltas.extend(output.prefilled)
-        finished: list[tuple[_Run, FinishReason]] = []
+        finished: list[tuple[Run, FinishReason]] = []
         later_tokens = 0
         for job_id, generated in output.generated:
             run = self._running[job_id]
@@ -235,6 +261,8 @@ class Scheduler(Generic[P, S]):
                 run.first_token = now
             else:
                 later_tokens += 1
+            if self._memory is not None:
+                self._memory.grow(job_id, len(run.job.tokens) + run.generated_tokens)
             deltas.append((job_id, generated))
             if generated.finish is not None:
                 finished.append((self._running.pop(job_id), generated.finish))
@@ -251,37 +279,27 @@ class Scheduler(Generic[P, S]):
         self._warming.fail()
         self._decoder.rebuild()
         self._last_step = self._clock()
+        if self._rebuilds is not None:
+            self._rebuilds.note()
         self._emit(EngineRebuilt(type(error).__name__, failed))
 
     def _fail_running(self, message: str, status: int, deltas: list[tuple[JobId, Delta]]) -> int:
         failed = list(self._running.values())
         self._running.clear()
         for run in failed:
-            deltas.append((run.job.id, Failed(message, status)))
-            self._ended(run, FinishReason.ERROR, message)
+            self._fail(run, message, status, deltas)
         return len(failed)
 
+    def _fail(self, run: Run, message: str, status: int, deltas: list[tuple[JobId, Delta]]) -> None:
+        deltas.append((run.job.id, Failed(message, status)))
+        self._ended(run, FinishReason.ERROR, message)
+
     def _ended(
-        self, run: _Run, reason: FinishReason, error: str | None = None, *, at: float | None = None
+        self, run: Run, reason: FinishReason, error: str | None = None, *, at: float | None = None
     ) -> None:
         now = self._clock() if at is None else at
         if run.started is not None:
             self._admission.observe(now - run.started)
-        self._emit(
-            GenerationEnded(
-                job_id=run.job.id,
-                reason=reason,
-                cause=run.job.trace,
-                queued=run.job.submitted,
-                started=run.started,
-                first_token=run.first_token,
-                ended=now,
-                prompt_tokens=len(run.job.tokens),
-                cached_tokens=run.cached_tokens,
-                generated_tokens=run.generated_tokens,
-                miss=run.miss,
-                error=error,
-                session=run.job.session,
-                stored_tokens=max(run.stored - run.cached_tokens, 0),
-            )
-        )
+        if self._memory is not None:
+            self._memory.end(run.job.id)
+        self._emit(run.ended(reason, error, now))

@@ -9,6 +9,7 @@ from app.clock import Clock
 from app.errors import RestoreError, UnsupportedCacheError
 from app.events import Miss, Origin, PayloadRestored, PayloadSealed, Rejection
 from app.scheduler.job import Boundary, Job
+from app.scheduler.memory import MemoryKeeper
 from app.scheduler.ports import Decoder
 from app.snapshots.entry import BYTES_PER_TOKEN, Payload, TokenBytes, token_count
 from app.snapshots.lookup import Candidate
@@ -18,6 +19,9 @@ P = TypeVar("P", bound=Payload)
 S = TypeVar("S")
 
 log = logging.getLogger(__name__)
+
+DEVICE_ERRORS = (RuntimeError, MemoryError)
+"""What MLX raises where it cannot allocate, among others. Whether it still works, the next step tells."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +47,7 @@ class Reuse(Generic[P, S]):
         truncatable: whether every state can be cut back to any earlier token.
         emit: takes `PayloadSealed` and `PayloadRestored`.
         clock: monotonic seconds.
+        memory: asked before a state is copied; None where memory is not watched.
     """
 
     def __init__(
@@ -54,6 +59,7 @@ class Reuse(Generic[P, S]):
         truncatable: bool,
         emit: Emit,
         clock: Clock,
+        memory: MemoryKeeper | None = None,
     ) -> None:
         self._store = store
         self._decoder = decoder
@@ -62,6 +68,7 @@ class Reuse(Generic[P, S]):
         """Whether the state at a reply's end serves for all before it: no boundary is needed then."""
         self._emit = emit
         self._clock = clock
+        self._memory = memory
 
     def start(self, job: Job) -> Start[S]:
         """The best stored state that can really be restored, else a cold start; counted either way."""
@@ -105,7 +112,7 @@ class Reuse(Generic[P, S]):
         error = None
         try:
             state = self._decoder.restore(payload, n_tokens)
-        except RestoreError as failure:
+        except (RestoreError, *DEVICE_ERRORS) as failure:
             error = str(failure)
             log.warning("a stored state of %d tokens could not be restored: %s", n_tokens, failure)
         self._emit(PayloadRestored(job.trace, began, self._clock(), n_tokens, payload.nbytes, error))
@@ -161,14 +168,24 @@ class Reuse(Generic[P, S]):
             self._keep(job, Origin.COMPLETION, len(job.tokens))
 
     def _keep(self, job: Job, origin: Origin, n_tokens: int, *, tentative: bool = False) -> Rejection | None:
+        if self._memory is not None and not self._memory.may_copy(n_tokens, guess=tentative):
+            self._refuse(job, Rejection.LOW_MEMORY, origin, n_tokens)
+            return Rejection.LOW_MEMORY
         began = self._clock()
+        refused: Rejection | None = None
         try:
             sealed = self._decoder.seal(job.id)
         except UnsupportedCacheError as refusal:
             log.info("a state is not stored: %s", refusal)
+            refused = Rejection.UNSUPPORTED
+        except DEVICE_ERRORS as error:
+            # A copy that there was no memory for leaves the running states as they were.
+            log.warning("a state of %d tokens could not be copied out and is not stored: %s", n_tokens, error)
+            refused = Rejection.LOW_MEMORY
+        if refused is not None:
             self._emit(PayloadSealed(origin, job.trace, began, self._clock(), n_tokens, None))
-            self._refuse(job, Rejection.UNSUPPORTED, origin, n_tokens)
-            return Rejection.UNSUPPORTED
+            self._refuse(job, refused, origin, n_tokens)
+            return refused
         payload = sealed.payload
         n_tokens = token_count(sealed.tokens)
         self._emit(PayloadSealed(origin, job.trace, began, self._clock(), n_tokens, payload.nbytes))

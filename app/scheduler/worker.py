@@ -58,7 +58,7 @@ class Worker:
         self._thread = threading.Thread(target=self._run, name="engine", daemon=True)
         self._scheduler: Scheduler[Any, Any] | None = None
         self._phase = Phase.LOADING
-        self._failure: Exception | None = None
+        self._failure: BaseException | None = None
 
     @property
     def phase(self) -> Phase:
@@ -66,7 +66,7 @@ class Worker:
         return self._phase
 
     @property
-    def failure(self) -> Exception | None:
+    def failure(self) -> BaseException | None:
         """What ended the engine, in phase FAILED."""
         return self._failure
 
@@ -110,7 +110,8 @@ class Worker:
             self._serve(self._scheduler)
             self._leave("the server is shutting down")
             self._enter(Phase.STOPPED)
-        except Exception as error:
+        # Whatever ends this thread ends the engine: nobody must believe that it still serves.
+        except BaseException as error:
             self._failure = error
             if not isinstance(error, SamovarError):
                 log.exception("the engine ended")

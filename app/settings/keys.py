@@ -26,6 +26,7 @@ _FLAG_PREFIX = {
     "auth": "auth-",
     "model": "",
     "scheduler": "scheduler-",
+    "memory": "memory-",
     "snapshots": "snapshot-",
     "telemetry": "telemetry-",
 }

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from app.errors import ConfigurationError
+from app.settings.keys import all_keys
 from app.settings.resolution import Loaded, resolve
 from app.settings.schema import Settings
 from app.settings.sources import Layer, read_defaults, read_environment, read_file
@@ -16,6 +17,22 @@ def load_here(flags: Layer, *, config: Path | None) -> Loaded:
     return load(
         flags, config=config, environ=os.environ, folder=Path.cwd(), system_file=system_file(sys.platform)
     )
+
+
+def client_key() -> str:
+    """`auth.key` as the environment has it, for a command that calls a server; empty where it has none.
+
+    Raises:
+        ConfigurationError: it can be no key.
+    """
+    given = read_environment(os.environ).get("auth.key")
+    if given is None:
+        return ""
+    [key] = [key for key in all_keys() if key.dotted == "auth.key"]
+    try:
+        return str(key.read(given.value))
+    except ValueError as error:
+        raise ConfigurationError(f"auth.key ({given.layer}): {error}") from None
 
 
 def load(

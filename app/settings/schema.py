@@ -40,6 +40,10 @@ class Server(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     max_request_bytes: Annotated[
         Bytes, Meta(description="Largest request body accepted; a larger one is answered with 413.")
     ]
+    max_header_bytes: Annotated[
+        Annotated[int, Meta(ge=8192, le=2**24, extra={"unit": Unit.BYTES})],
+        Meta(description="Largest request line and headers together; larger ones are answered with 431."),
+    ]
     keepalive_seconds: Annotated[
         Seconds,
         Meta(description="How long a stream may be silent before a comment is sent to keep it open."),
@@ -146,6 +150,29 @@ class Scheduler(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             description="A request waits for another one's snapshot under way that saves it so many tokens."
         ),
     ]
+    queue_seconds: Annotated[
+        Seconds,
+        Meta(description="Longest a request waits for a place; then it is answered with 503."),
+    ]
+    decode_stall_seconds: Annotated[
+        Seconds | Off,
+        Meta(
+            description="While replies are written, a prompt's chunks are made so short that a step takes no"
+            " longer than this; off keeps prefill_step_tokens.",
+            extra={"hint": "for chunks that are always as long write off"},
+        ),
+    ]
+    max_rebuilds: Annotated[
+        Annotated[int, Meta(ge=1, le=1000)] | Off,
+        Meta(
+            description="After so many failed steps within rebuild_window_seconds the server reports not"
+            " ready; off never does."
+        ),
+    ]
+    rebuild_window_seconds: Annotated[
+        Seconds,
+        Meta(description="How long a failed step counts for max_rebuilds."),
+    ]
     stall_seconds: Annotated[
         Seconds,
         Meta(
@@ -158,6 +185,40 @@ class Scheduler(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             description="Reply limit for a request that names none, cut to what is left of the context;"
             " auto is all that is left."
         ),
+    ]
+
+
+class Memory(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the process may use of the device's memory, and what of it stays free."""
+
+    limit_bytes: Annotated[
+        Bytes | Auto,
+        Meta(
+            description="Most memory for the model, requests and snapshots; auto is what the GPU recommends, or"
+            " the machine has, or the container may use."
+        ),
+    ]
+    headroom_bytes: Annotated[
+        Bytes | Auto,
+        Meta(
+            description="Kept free of requests and snapshots, for what cannot be foretold; auto is a sixteenth"
+            " of the limit."
+        ),
+    ]
+    reply_tokens: Annotated[
+        Count,
+        Meta(
+            description="A reply that may be longer is reckoned with so many tokens when its request starts,"
+            " and with its own length beyond."
+        ),
+    ]
+    cache_bytes: Annotated[
+        Bytes | Auto,
+        Meta(description="Freed buffers that MLX keeps for later on a GPU; auto is half of the headroom."),
+    ]
+    wired_bytes: Annotated[
+        Bytes | Auto,
+        Meta(description="Memory that macOS may not page out; auto is what the GPU recommends."),
     ]
 
 
@@ -280,6 +341,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     auth: Auth
     model: Model
     scheduler: Scheduler
+    memory: Memory
     snapshots: Snapshots
     telemetry: Telemetry
     strict: Annotated[

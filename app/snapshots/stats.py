@@ -151,7 +151,7 @@ class Tally:
         with self._lock:
             for part in event.events:
                 self._all.count(part)
-                self._tenants.setdefault(_tenant(part), _Counts()).count(part)
+                self._tenants.setdefault(tenant_of(part), _Counts()).count(part)
             self._seq = event.seq
             self._occupancy = event.occupancy
 
@@ -164,7 +164,8 @@ class Tally:
             return counts.read(self._seq, counts.occupancy())
 
 
-def _tenant(event: SnapshotEvent) -> str:
+def tenant_of(event: SnapshotEvent) -> str:
+    """Whose snapshot or request it is about."""
     if isinstance(event, SnapshotRejected | LookupMissed):
         return event.tenant
     return event.entry.tenant

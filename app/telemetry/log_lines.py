@@ -24,6 +24,7 @@ from app.events import (
     WarmupEnded,
 )
 from app.telemetry.access_lines import AccessLines
+from app.telemetry.request_ends import RequestEnds
 from app.telemetry.snapshot_facts import SESSION_HASH, HashSession, facts_of
 from app.telemetry.trace_fields import trace_fields
 
@@ -39,7 +40,7 @@ class EventLines:
     def __init__(self, logger: FilteringBoundLogger, *, hash_session: HashSession) -> None:
         self._logger = logger
         self._hash_session = hash_session
-        self._requests = AccessLines(logger, hash_session=hash_session)
+        self._requests = RequestEnds(AccessLines(logger, hash_session=hash_session).write)
 
     def __call__(self, event: Event) -> None:
         """Write the lines of one event."""

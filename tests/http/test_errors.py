@@ -48,7 +48,7 @@ def error_of(body: str) -> dict[str, Any]:
         (json.dumps({"messages": [USER], "stop": ["a", "b", "c", "d", "e"]}), "stop"),
         (json.dumps({"messages": [USER], "top_logprobs": 21, "logprobs": True}), "top_logprobs"),
         (json.dumps({"messages": [USER], "stream": "yes"}), "stream"),
-        (json.dumps({"messages": [USER], "n": 2}), "n"),
+        (json.dumps({"messages": [USER], "n": 17}), "n"),
         (json.dumps({"messages": [USER], "logit_bias": {"x": 1}}), "logit_bias"),
         (json.dumps({"messages": [USER], "user": "u" * 513}), "user"),
         (json.dumps({"messages": [{"role": "user", "content": UNRENDERABLE}]}), "messages"),

@@ -25,6 +25,7 @@ ROUTES: dict[tuple[str, str], set[str]] = {
     ("GET", "/v1/cache/stats"): {"ann", "bob-2", "admin"},
     ("DELETE", "/v1/cache/sessions/s"): {"ann", "bob-2", "admin"},
     ("POST", "/v1/cache/reset"): {"admin"},
+    ("GET", "/v1/overview"): {"scraper", "admin"},
     ("GET", "/metrics"): {"scraper"},
     ("GET", "/"): {"ann", "bob-2", "scraper", "admin"},
     ("GET", "/docs"): {"ann", "bob-2", "scraper", "admin"},

@@ -9,6 +9,7 @@ import structlog
 from opentelemetry.trace import use_span
 
 from app.events import (
+    AdminCalled,
     CaptureDeclined,
     EngineRebuilt,
     Event,
@@ -47,11 +48,12 @@ def other_events() -> list[Event]:
     """What everything else says, a request with every field among it."""
     return [
         generation(cause=CAUSE, session="s", miss=Miss.EMPTY, error="broken", reason=FinishReason.ERROR),
-        RequestEnded("/v1/messages", Outcome.FAILED, 500, 1.0, ("job",), "id"),
+        RequestEnded("/v1/messages", Outcome.FAILED, 500, 1.0, ("job",), "id", "ann"),
         EngineRebuilt("RuntimeError", 1),
         PayloadSealed(Origin.SYSTEM, CAUSE, 1.0, 1.5, tokens=5, nbytes=64),
         PayloadRestored(CAUSE, 1.0, 1.25, tokens=5, nbytes=64, error="wrong shape"),
         CaptureDeclined("history_rewritten", CAUSE),
+        AdminCalled("DELETE /v1/cache/sessions/{session}", "ann", None, "s", 200, "::1"),
         WarmupEnded(Warmup.RUN, CAUSE, 1.0, 2.0, tokens=9, computed_tokens=5),
     ]
 

@@ -17,7 +17,9 @@ from app.api.ports import (
     Piece,
     PieceKind,
     PreparedPrompt,
+    Progress,
     ReplyPart,
+    TextPrompt,
     ToolCall,
     ToolUse,
 )
@@ -32,6 +34,9 @@ THINK, ANSWER, CALL, END_OF_TURN = "⟨", "⟩", "⟦", "\x04"
 
 A call is a name, and arguments after a space; anything else cannot be read as one.
 """
+
+BEGIN = "\x02"
+"""The token that begins a text."""
 
 BULK = "█"
 """A token that stands for a lot of text, to fill buffers with."""
@@ -60,23 +65,37 @@ class CharacterModel:
         self.prepared: list[tuple[ChatPrompt, str, str]] = []
         """Every conversation rendered, with its session and tenant."""
 
-    def prepare(self, chat: ChatPrompt, *, session: str, tenant: str) -> PreparedPrompt:
-        self.prepared.append((chat, session, tenant))
-        text = "".join(f"{message['role']}: {message['content']}\n" for message in chat.messages)
-        if UNRENDERABLE in text:
-            raise RequestError("the template cannot render these messages", param="messages")
-        tokens = tuple(map(ord, text))
+    def prepare(self, prompt: ChatPrompt | TextPrompt, *, session: str, tenant: str) -> PreparedPrompt:
+        if isinstance(prompt, ChatPrompt):
+            self.prepared.append((prompt, session, tenant))
+            tokens = tuple(map(ord, self.render(prompt)))
+        else:
+            given = prompt.content
+            tokens = tuple(map(ord, given)) if isinstance(given, str) else given
         return PreparedPrompt(
             tokens=tokens,
             packed=pack(tokens),
             boundaries=(Boundary(Origin.BOUNDARY, len(tokens) - 1),),
             bucket=Bucket(model=self.name, cache_signature="characters"),
+            verbatim=isinstance(prompt, TextPrompt),
         )
+
+    def render(self, chat: ChatPrompt) -> str:
+        text = "".join(f"{message['role']}: {message['content']}\n" for message in chat.messages)
+        if UNRENDERABLE in text:
+            raise RequestError("the template cannot render these messages", param="messages")
+        return text
+
+    def tokenise(self, text: str, *, special: bool) -> list[int]:
+        return [ord(BEGIN)] * special + [ord(character) for character in text]
+
+    def text_of(self, tokens: Sequence[int]) -> str:
+        return "".join(map(chr, tokens))
 
     def text_stream(
         self, prompt: PreparedPrompt, *, stop: Sequence[str], tools: ToolUse | None = None
     ) -> "CharacterText":
-        return CharacterText(stop, tools=tools)
+        return CharacterText(stop, tools=tools, verbatim=prompt.verbatim)
 
     def next_turn(self, chat: ChatPrompt, prompt: PreparedPrompt) -> tuple[int, ...] | Warmup:
         said = chat.messages[-1]
@@ -93,8 +112,10 @@ class CharacterModel:
 class CharacterText:
     """Characters as pieces; the beginning of a stop string waits until it is decided, and so does a call."""
 
-    def __init__(self, stop: Sequence[str], *, tools: ToolUse | None = None) -> None:
+    def __init__(self, stop: Sequence[str], *, tools: ToolUse | None = None, verbatim: bool = False) -> None:
         self._stop = stop
+        self._verbatim = verbatim
+        self.stop_string: str | None = None
         self._tools = tools
         self._held = ""
         self._kind: PieceKind | None = PieceKind.CONTENT
@@ -105,14 +126,14 @@ class CharacterText:
         character = chr(token)
         if character == END_OF_TURN or self.stopped:
             return []
-        if character in _KINDS:
+        if character in _KINDS and not self._verbatim:
             parts = self._release(whole=True)
             self._kind = _KINDS[character]
             return parts
         self._held += character * (BULK_CHARACTERS if character == BULK else 1)
         for stop in self._stop:
             if stop in self._held:
-                self.stopped = True
+                self.stopped, self.stop_string = True, stop
                 self._held = self._held[: self._held.index(stop)]
                 return self._release(whole=False)
         if any(stop.startswith(self._held[at:]) for stop in self._stop for at in range(len(self._held))):
@@ -122,6 +143,10 @@ class CharacterText:
 
     def finish(self, *, cut: bool) -> list[ReplyPart]:
         return self._release(whole=not cut)
+
+    @property
+    def call_characters(self) -> int:
+        return len(self._held) if self._kind is None else 0
 
     def _release(self, *, whole: bool) -> list[ReplyPart]:
         text, self._held = self._held, ""
@@ -148,6 +173,7 @@ class ScriptedEngine:
         self.model = model
         self.phase = Phase.READY if model else Phase.LOADING
         self.reason = "" if model else "the model is being loaded"
+        self.progress: Progress | None = None
         self.refusal: RequestError | None = None
         """Raised by the next submits, as a full queue would."""
         self.finished: list[JobId] = []
@@ -161,7 +187,7 @@ class ScriptedEngine:
         self._cancelled: dict[JobId, asyncio.Event] = defaultdict(asyncio.Event)
 
     def health(self) -> Health:
-        return Health(self.phase, self.reason, running=2, waiting=3)
+        return Health(self.phase, self.reason, running=2, waiting=3, progress=self.progress)
 
     def expecting(self) -> contextlib.AbstractContextManager[None]:
         return contextlib.nullcontext()

@@ -119,6 +119,9 @@ class ScriptedRuntime:
                 cache_stats=lambda _tenant: {},
                 limits=Limits(max_request_bytes=2**20, request_seconds=600, keepalive_seconds=0.2),
                 version="0",
+                uptime_seconds=monotonic,
+                snapshot_fill=lambda: None,
+                recent_requests=tuple,
             )
         )
         loop.add_signal_handler(signal.SIGUSR1, self._load)
@@ -156,7 +159,7 @@ class ScriptedRuntime:
     def abort(self, message: str) -> None:
         self._sink.end_all(message)
 
-    async def close(self) -> None:
+    async def close(self) -> bool:
         self._engine.stop()
         if self._engine.thread.ident is not None:
             await asyncio.to_thread(self._engine.thread.join)
@@ -164,6 +167,7 @@ class ScriptedRuntime:
         sys.stdout.flush()
         if self._hanging:
             await asyncio.Event().wait()
+        return True
 
 
 def main() -> int:

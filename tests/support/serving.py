@@ -14,6 +14,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from app.api.application import create_app
+from app.api.page.facts import RecentRequest, SnapshotFill
 from app.api.reasoning_echo import ReasoningEcho
 from app.api.services import Limits, Services
 from app.api.stream import LoopSink, OpenRequests
@@ -24,6 +25,10 @@ from app.listener import listening, reserve_address, url_of
 from tests.support.scripted_engine import WAIT_SECONDS, CharacterModel, ScriptedEngine
 
 MAX_REQUEST_BYTES = 64 * 1024
+
+FILL = SnapshotFill(
+    enabled=True, entries=7, bytes=3 * 2**30, capacity_bytes=4 * 2**30, recommended_bytes=6 * 2**30
+)
 
 
 @dataclass
@@ -87,6 +92,8 @@ async def serving(
     keyring: Keyring | None = None,
     docs_need_key: bool = False,
     cors_origins: Sequence[str] = (),
+    snapshot_fill: SnapshotFill = FILL,
+    recent_requests: Sequence[RecentRequest] = (),
 ) -> AsyncIterator[Serving]:
     """Serve for a block. Every limit is far away unless a test brings it near."""
     sink = LoopSink(asyncio.get_running_loop(), max_lag_deltas=max_lag_deltas)
@@ -118,6 +125,9 @@ async def serving(
                 default_max_tokens=default_max_tokens,
             ),
             version="1.2.3",
+            uptime_seconds=lambda: 3_725.0,
+            snapshot_fill=lambda: None if loading else snapshot_fill,
+            recent_requests=lambda: recent_requests,
             reasoning=ReasoningEcho(0) if reasoning is None else reasoning,
             warmup=warmup,
             capture_content=capture_content,

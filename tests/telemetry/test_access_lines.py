@@ -7,7 +7,6 @@ import pytest
 import structlog
 
 from app.events import Event, FinishReason, Miss, Outcome, RequestEnded, TraceRef
-from app.telemetry.access_lines import MAX_UNCLAIMED, AccessLines
 from app.telemetry.log_lines import EventLines
 from app.telemetry.logs import Level
 from tests.telemetry.generations import generation
@@ -125,16 +124,3 @@ def test_requests_do_not_mix():
         generation(job_id="b", prompt_tokens=2, cached_tokens=0),
     )
     assert [(line["job_id"], line["prompt_tokens"]) for line in lines] == [("a", 1), ("b", 2)]
-
-
-def test_what_nobody_claims_is_not_kept_for_ever():
-    """Jobs without a request leave no line and a bounded trace in memory; the newest are still there."""
-    with logging_into(Written()) as written:
-        lines = AccessLines(structlog.get_logger("samovar"), hash_session=HASH_SESSION)
-        for number in range(MAX_UNCLAIMED + 10):
-            lines.generation_ended(generation(job_id=str(number)))
-        assert len(lines._generations) == MAX_UNCLAIMED
-        lines.request_ended(request(str(MAX_UNCLAIMED + 9)))
-        lines.request_ended(request())
-        assert (len(lines._generations), len(lines._waiting)) == (MAX_UNCLAIMED - 1, 0)
-    assert len(written.lines) == 2

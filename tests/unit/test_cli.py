@@ -60,10 +60,14 @@ def test_help_names_the_commands_and_an_example(capsys):
 
 @pytest.mark.parametrize("command", [["serve"], ["config", "show"], ["config", "check"]])
 def test_help_explains_every_setting(capsys, command):
-    """Each setting is a flag of each command, with the schema's own sentence and its default."""
+    """Each setting is a flag of each command, with the schema's own sentence and its default; but no secret."""
     assert refused(*command, "--help") == 0
     out = " ".join(capsys.readouterr().out.split())
+    assert "--auth-keys-file" in out
+    assert "--auth-key " not in out
     for key in all_keys():
+        if key.secret:
+            continue
         assert re.search(rf"{re.escape(key.flag)}[ ,]", out), key.flag
         assert f"{key.description} Default: " in out
         if key.is_switch:
@@ -134,10 +138,42 @@ def test_show_json_is_for_programs(capsys):
     assert shown["server.max_request_bytes"] == {"value": 2**24, "layer": "default"}
 
 
+def test_a_secret_is_hidden_wherever_settings_are_shown(capsys, monkeypatch, tmp_path):
+    """Neither a good nor a bad API key is repeated, whatever is asked for; only that there is one."""
+    secret = "xyzzy-0123456789-plugh"
+    monkeypatch.setenv("SAMOVAR_AUTH__KEY", secret)
+    for argv in (["show"], ["show", "--json"], ["check"]):
+        assert main(["config", *argv]) == 0
+        out = capsys.readouterr().out
+        assert secret not in out
+        assert argv == ["check"] or "(hidden)" in out
+    (tmp_path / "samovar.toml").write_text(f'[auth]\nkey = "{secret} with spaces"\n')
+    for strict in ("--strict", "--no-strict"):
+        assert main(["config", "check", strict]) == 1
+        err = capsys.readouterr().err
+        assert "auth.key = (hidden)" in err
+        assert "xyzzy" not in err
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("SAMOVAR_AUTH__KEY", "short"),
+        ("SAMOVAR_AUTH__KEYFILE", "keys.toml"),
+        ("SAMOVAR_SERVER__TLS_KEY", "key.pem"),
+    ],
+)
+def test_what_keeps_people_out_is_never_passed_over(capsys, monkeypatch, variable, value):
+    """With strict off, a mistake in keys or TLS stops the start all the same, rather than open the server."""
+    monkeypatch.setenv(variable, value)
+    assert main(["config", "check", "--no-strict"]) == 1
+    assert variable in capsys.readouterr().err
+
+
 def test_every_flag_sets_its_key(capsys):
     """Each flag reaches its own key, even where it says what the default says anyway."""
     defaults = built_in()
-    for key in all_keys():
+    for key in (key for key in all_keys() if not key.secret):
         value = key.value_in(defaults)
         given = [key.flag] if key.is_switch else [key.flag, "" if value == "" else key.show(value)]
 

@@ -7,6 +7,7 @@ from typing import Literal
 from msgspec import UNSET, Struct, UnsetType
 
 from app.api.ports import Piece, PieceKind, ReplyPart, ToolCall
+from app.api.replies import first_start
 from app.api.reply import Reply
 from app.scheduler.job import TokenLogprob
 
@@ -62,7 +63,7 @@ class ReplyMessage(Struct, frozen=True, kw_only=True):
 
 
 class Choice(Struct, frozen=True, kw_only=True):
-    """The one reply."""
+    """One reply."""
 
     index: int = 0
     message: ReplyMessage
@@ -115,7 +116,7 @@ class Delta(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class ChunkChoice(Struct, frozen=True, kw_only=True):
-    """What a chunk adds to the one reply; `finish_reason` comes with the last."""
+    """What a chunk adds to one reply; `finish_reason` comes with its last."""
 
     index: int = 0
     delta: Delta
@@ -134,9 +135,21 @@ class ChatCompletionChunk(Struct, frozen=True, kw_only=True):
     usage: Usage | UnsetType = UNSET
 
 
+def usage(prompt_tokens: int, replies: Sequence[Reply]) -> Usage:
+    """The prompt counts once, however many replies there are; cached is what the first of them reused."""
+    started = first_start(replies)
+    generated = sum(reply.generated_tokens for reply in replies)
+    return Usage(
+        prompt_tokens,
+        generated,
+        prompt_tokens + generated,
+        PromptTokensDetails(started.cached_tokens if started else 0),
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class CompletionWriter:
-    """Writes one reply in OpenAI's shapes.
+    """Writes replies in OpenAI's shapes.
 
     Args:
         id: of the completion.
@@ -152,34 +165,54 @@ class CompletionWriter:
     prompt_tokens: int
     token_text: Callable[[int], bytes]
 
-    def opening(self) -> ChatCompletionChunk:
+    def opening(self, *, index: int = 0) -> ChatCompletionChunk:
         """The first chunk: the role, and no text yet."""
-        return self._chunk(ChunkChoice(delta=Delta(role="assistant", content="")))
+        return self._chunk(ChunkChoice(index=index, delta=Delta(role="assistant", content="")))
 
-    def parts(self, parts: Sequence[ReplyPart], reply: Reply) -> Sequence[ChatCompletionChunk]:
+    def parts(
+        self, parts: Sequence[ReplyPart], reply: Reply, *, index: int = 0
+    ) -> Sequence[ChatCompletionChunk]:
         """A chunk for each part; the last takes along the log-probabilities that are due."""
         last = len(parts) - 1
         return [
             self._chunk(
-                ChunkChoice(delta=_delta(part), logprobs=self._logprobs(reply) if index == last else None)
+                ChunkChoice(
+                    index=index,
+                    delta=_delta(part),
+                    logprobs=self._logprobs(reply) if position == last else None,
+                )
             )
-            for index, part in enumerate(parts)
+            for position, part in enumerate(parts)
         ]
 
-    def closing(self, reply: Reply) -> ChatCompletionChunk:
+    def closing(self, reply: Reply, *, index: int = 0) -> ChatCompletionChunk:
         """The chunk that says why a reply has ended."""
         return self._chunk(
-            ChunkChoice(delta=Delta(), logprobs=self._logprobs(reply), finish_reason=reply.finish_reason)
+            ChunkChoice(
+                index=index,
+                delta=Delta(),
+                logprobs=self._logprobs(reply),
+                finish_reason=reply.finish_reason,
+            )
         )
 
-    def usage_chunk(self, reply: Reply) -> ChatCompletionChunk:
+    def usage_chunk(self, *replies: Reply) -> ChatCompletionChunk:
         """The extra chunk of `stream_options.include_usage`."""
         return ChatCompletionChunk(
-            id=self.id, created=self.created, model=self.model, choices=[], usage=self._usage(reply)
+            id=self.id, created=self.created, model=self.model, choices=[], usage=self._usage(replies)
         )
 
-    def whole(self, reply: Reply) -> ChatCompletion:
-        """A reply that has finished, in one."""
+    def whole(self, *replies: Reply) -> ChatCompletion:
+        """Replies that have finished, in one."""
+        return ChatCompletion(
+            id=self.id,
+            created=self.created,
+            model=self.model,
+            choices=[self._choice(index, reply) for index, reply in enumerate(replies)],
+            usage=self._usage(replies),
+        )
+
+    def _choice(self, index: int, reply: Reply) -> Choice:
         calls = [
             MessageToolCall(id=call.id, function=Function(call.name, call.arguments))
             for call in reply.tool_calls
@@ -190,25 +223,18 @@ class CompletionWriter:
             tool_calls=calls or UNSET,
         )
         assert reply.finish_reason is not None
-        choice = Choice(message=message, logprobs=self._logprobs(reply), finish_reason=reply.finish_reason)
-        return ChatCompletion(
-            id=self.id,
-            created=self.created,
-            model=self.model,
-            choices=[choice],
-            usage=self._usage(reply),
+        return Choice(
+            index=index,
+            message=message,
+            logprobs=self._logprobs(reply),
+            finish_reason=reply.finish_reason,
         )
 
     def _chunk(self, choice: ChunkChoice) -> ChatCompletionChunk:
         return ChatCompletionChunk(id=self.id, created=self.created, model=self.model, choices=[choice])
 
-    def _usage(self, reply: Reply) -> Usage:
-        return Usage(
-            self.prompt_tokens,
-            reply.generated_tokens,
-            self.prompt_tokens + reply.generated_tokens,
-            PromptTokensDetails(reply.started.cached_tokens if reply.started else 0),
-        )
+    def _usage(self, replies: Sequence[Reply]) -> Usage:
+        return usage(self.prompt_tokens, replies)
 
     def _logprobs(self, reply: Reply) -> Logprobs | None:
         due = reply.take_logprobs()

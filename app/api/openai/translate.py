@@ -1,44 +1,44 @@
 """From a chat request to what a model and an engine take. Pure; what is not served is refused by its name."""
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 import msgspec
 
-from app.api.openai.schema import ChatRequest, ContentPart, EchoedToolCall, Message
-from app.api.ports import ChatPrompt, ToolUse
+from app.api.asked import Asked, logit_bias, stop_strings, without_calls
+from app.api.conversation import refuse_forced_call, template_kwargs, tool_call, tool_use, unserved_part
+from app.api.openai.schema import ChatRequest, ContentPart, Message
+from app.api.ports import ChatModel, ChatPrompt
+from app.api.sessions import session_of
 from app.errors import RequestError
 from app.scheduler.job import Sampling
-from app.snapshots.entry import ANONYMOUS_SESSION
 
 T = TypeVar("T")
 
-MAX_SESSION_CHARACTERS = 512
 
-SESSION_HEADERS = ("x-session-id", "session-id", "x-claude-code-session-id")
-"""Where clients that cannot set `prompt_cache_key` name their conversation, best first."""
+def asked(request: ChatRequest, headers: Mapping[str, str], model: ChatModel) -> Asked:
+    """The request in the program's own terms.
 
-_TOKEN_ID_DIGITS = 10
-
-_NEVER = -100.0
-"""The bias of a token that must not come; the lowest that a client can ask for as well."""
-
-_OURS_IN_TEMPLATES = frozenset(
-    {
-        "add_generation_prompt",
-        "chat_template",
-        "continue_final_message",
-        "conversation",
-        "messages",
-        "return_assistant_tokens_mask",
-        "return_dict",
-        "return_tensors",
-        "tokenize",
-        "tools",
-    }
-)
-"""Names that decide what is rendered and how; a client that set them would not get a chat completion."""
+    Raises:
+        RequestError: something of it cannot be served.
+    """
+    prompt = chat_prompt(request)
+    return Asked(
+        model=request.model,
+        prompt=prompt,
+        session=session_of(headers, prompt_cache_key=request.prompt_cache_key, user=request.user),
+        sampling=sampling(request, vocabulary_size=model.vocabulary_size, call_token=model.call_token),
+        stop=stop_strings(request.stop),
+        tools=tool_use(
+            prompt.tools,
+            forbidden=request.tool_choice == "none",
+            parallel=request.parallel_tool_calls is not False,
+        ),
+        max_tokens=request.max_completion_tokens or request.max_tokens,
+        use_snapshots=request.cache_prompt is not False,
+        stream=bool(request.stream),
+        replies=request.n or 1,
+    )
 
 
 def chat_prompt(request: ChatRequest) -> ChatPrompt:
@@ -48,26 +48,13 @@ def chat_prompt(request: ChatRequest) -> ChatPrompt:
         RequestError: content that is not text, or something of the model that is not served.
     """
     _refuse_unserved(request)
-    template_kwargs = request.chat_template_kwargs or {}
-    if ours := sorted(_OURS_IN_TEMPLATES & template_kwargs.keys()):
-        raise RequestError(
-            f"chat_template_kwargs: {', '.join(ours)} cannot be set by a request.",
-            param="chat_template_kwargs",
-        )
     return ChatPrompt(
         messages=tuple(_message(message, index) for index, message in enumerate(request.messages)),
         # Those that may not be called as well: without them the prompt would begin otherwise, and no state
         # of the conversation could be used.
         tools=tuple(msgspec.to_builtins(tool) for tool in request.tools) if request.tools else None,
-        template_kwargs=template_kwargs,
+        template_kwargs=template_kwargs(request.chat_template_kwargs),
     )
-
-
-def tool_use(request: ChatRequest, prompt: ChatPrompt) -> ToolUse | None:
-    """What the reply may call; None for nothing."""
-    if not prompt.tools or request.tool_choice == "none":
-        return None
-    return ToolUse(tools=prompt.tools, parallel=request.parallel_tool_calls is not False)
 
 
 def sampling(request: ChatRequest, *, vocabulary_size: int, call_token: int | None = None) -> Sampling:
@@ -87,77 +74,18 @@ def sampling(request: ChatRequest, *, vocabulary_size: int, call_token: int | No
         presence_penalty=_or(request.presence_penalty, 0.0),
         frequency_penalty=_or(request.frequency_penalty, 0.0),
         repetition_penalty=_or(request.repetition_penalty, 1.0),
-        logit_bias=_without(
-            _logit_bias(request.logit_bias or {}, vocabulary_size),
+        logit_bias=without_calls(
+            logit_bias(request.logit_bias, vocabulary_size),
             call_token if request.tools and request.tool_choice == "none" else None,
         ),
         top_logprobs=_or(request.top_logprobs, 0) if request.logprobs else None,
     )
 
 
-def max_tokens(
-    request: ChatRequest, *, prompt_tokens: int, context_length: int, default_max_tokens: int | None
-) -> int:
-    """Most tokens of the reply: what the client or else the server says, cut to what the context leaves.
-
-    Raises:
-        RequestError: the prompt leaves no place for a reply.
-    """
-    left = context_length - prompt_tokens
-    if left < 1:
-        raise RequestError(
-            f"The messages have {prompt_tokens} tokens; this model's context is {context_length} tokens,"
-            " reply included.",
-            param="messages",
-            code="context_length_exceeded",
-        )
-    wanted = request.max_completion_tokens or request.max_tokens or default_max_tokens or left
-    return min(wanted, left)
-
-
-def stop_strings(request: ChatRequest) -> tuple[str, ...]:
-    """The strings that end the reply.
-
-    Raises:
-        RequestError: one of them is empty.
-    """
-    stop = request.stop if request.stop is not None else ()
-    strings = (stop,) if isinstance(stop, str) else tuple(stop)
-    if "" in strings:
-        raise RequestError("stop: must not hold an empty string.", param="stop")
-    return strings
-
-
-def session(request: ChatRequest, headers: Mapping[str, str]) -> str:
-    """Whose state this is: the first non-empty name of the conversation, or the anonymous session.
-
-    Raises:
-        RequestError: the name is too long.
-    """
-    sources = (
-        ("prompt_cache_key", request.prompt_cache_key),
-        *((header, headers.get(header)) for header in SESSION_HEADERS),
-        ("user", request.user),
-    )
-    for source, name in sources:
-        if name:
-            if len(name) > MAX_SESSION_CHARACTERS:
-                raise RequestError(
-                    f"{source}: has {len(name)} characters; at most {MAX_SESSION_CHARACTERS} are allowed.",
-                    param=source,
-                )
-            return name
-    return ANONYMOUS_SESSION
-
-
 def _refuse_unserved(request: ChatRequest) -> None:
-    if request.n not in (None, 1):
-        raise RequestError("n: only 1 is served; send the request again for another reply.", param="n")
-    if request.tool_choice not in (None, "none", "auto"):
-        raise RequestError(
-            "tool_choice: only 'none' and 'auto' are served; the model cannot be made to call a tool.",
-            param="tool_choice",
-        )
+    choice = request.tool_choice
+    if choice not in (None, "none", "auto"):
+        raise refuse_forced_call(choice if isinstance(choice, str) else "a named tool", param="tool_choice")
     if request.response_format is not None and request.response_format.type != "text":
         raise RequestError(
             f"response_format.type: '{request.response_format.type}' is not served, only 'text'.",
@@ -173,49 +101,21 @@ def _message(message: Message, index: int) -> dict[str, Any]:
         _text(message.content, index) if isinstance(message.content, list) else message.content or ""
     )
     if message.tool_calls:
-        plain["tool_calls"] = [_tool_call(call) for call in message.tool_calls]
+        plain["tool_calls"] = [
+            tool_call(call.id, call.function.name, call.function.arguments) for call in message.tool_calls
+        ]
     for field in ("name", "tool_call_id", "reasoning_content"):
         if value := getattr(message, field):
             plain[field] = value
     return plain
 
 
-def _tool_call(call: EchoedToolCall) -> dict[str, Any]:
-    """In one form, whatever the client's: templates may print a call as it comes."""
-    arguments = call.function.arguments
-    if not isinstance(arguments, str):
-        arguments = json.dumps(arguments, ensure_ascii=False)
-    function = {"name": call.function.name, "arguments": arguments}
-    return {**({"id": call.id} if call.id else {}), "type": call.type, "function": function}
-
-
 def _text(parts: Sequence[ContentPart], index: int) -> str:
     for position, part in enumerate(parts):
         if part.type != "text" or part.text is None:
-            raise RequestError(
-                f"messages[{index}].content[{position}]: a part of type '{part.type}'"
-                f"{' without text' if part.type == 'text' else ''} is not served, only text.",
-                param=f"messages[{index}].content[{position}]",
-                code="unsupported_content",
-            )
+            kind = f"{part.type}' without 'text" if part.type == "text" else part.type
+            raise unserved_part(kind, f"messages[{index}].content[{position}]")
     return "\n".join(part.text or "" for part in parts)
-
-
-def _logit_bias(biases: Mapping[str, float], vocabulary_size: int) -> tuple[tuple[int, float], ...]:
-    for key in biases:
-        # The length first: Python refuses to read a number of thousands of digits.
-        if not (
-            len(key) <= _TOKEN_ID_DIGITS and key.isascii() and key.isdigit() and int(key) < vocabulary_size
-        ):
-            raise RequestError(
-                f"logit_bias: '{key[:20]}' is not a token id of this model (0 to {vocabulary_size - 1}).",
-                param="logit_bias",
-            )
-    return tuple(sorted((int(key), bias) for key, bias in biases.items()))
-
-
-def _without(biases: tuple[tuple[int, float], ...], token: int | None) -> tuple[tuple[int, float], ...]:
-    return biases if token is None else tuple(sorted({**dict(biases), token: _NEVER}.items()))
 
 
 def _or(value: T | None, otherwise: T) -> T:

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from grafana.source.alerts import ALERTS
-from tests.ops.alerts.cases import CASES, Case
+from tests.ops.alerts.case import Case
+from tests.ops.alerts.cases import CASES
 from tests.ops.alerts.healthy import server
 from tests.support.prometheus import run
 

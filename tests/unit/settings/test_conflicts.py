@@ -27,6 +27,8 @@ def test_the_built_in_settings_are_at_peace():
     ("values", "keys"),
     [
         ({"server__host": "0.0.0.0"}, ("server.host", "server.allow_unauthenticated")),
+        ({"server__tls_key": "key.pem"}, ("server.tls_certificate", "server.tls_key")),
+        ({"server__tls_certificate": "cert.pem"}, ("server.tls_certificate", "server.tls_key")),
         ({"server__request_seconds": 5.0}, ("server.keepalive_seconds", "server.request_seconds")),
         ({"model__revision": "main"}, ("model.revision", "model.path")),
         ({"model__adapter_path": "lora"}, ("model.adapter_path", "model.path")),
@@ -49,6 +51,9 @@ def test_a_broken_rule_names_the_keys(values, keys):
     "values",
     [
         {"server__host": "0.0.0.0", "server__allow_unauthenticated": True},
+        {"server__host": "0.0.0.0", "auth__keys_file": "keys.toml"},
+        {"server__host": "0.0.0.0", "auth__key": "0123456789abcdef"},
+        {"server__tls_certificate": "cert.pem", "server__tls_key": "key.pem"},
         {"server__request_seconds": 5.001},
         {"model__revision": "main", "model__adapter_path": "lora", "model__path": "owner/name"},
         {"model__context_length": 100, "scheduler__default_max_tokens": 99},

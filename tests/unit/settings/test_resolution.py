@@ -86,7 +86,10 @@ def test_every_fault_is_listed_in_one_message():
         "did you mean SAMOVAR_SNAPSHOTS__TTL?",
         "to keep no snapshots write snapshots.enabled = false",
         "",
-        "listen on 127.0.0.1, or, if that is meant, set server.allow_unauthenticated = true",
+        (
+            "listen on 127.0.0.1, or have API keys (auth.keys_file, auth.key), or, if that is meant,"
+            " set server.allow_unauthenticated = true"
+        ),
     ]
 
 

@@ -7,12 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.api.asked import Asked
 from app.api.openai import translate
 from app.api.openai.schema import ChatRequest
 from app.api.ports import ToolUse
 from app.errors import RequestError
 from app.scheduler.job import Sampling
 from app.snapshots.entry import ANONYMOUS_SESSION
+from tests.support.scripted_engine import CharacterModel
 
 VOCABULARY = 1000
 USER: dict[str, Any] = {"role": "user", "content": "Hello"}
@@ -81,37 +83,34 @@ def test_tools_reach_the_template_whatever_the_choice(choice: str | None) -> Non
     assert translate.chat_prompt(request(tools=[], tool_choice=choice)).tools is None
 
 
-def use_of(**fields: Any) -> ToolUse | None:
-    asked = request(**fields)
-    return translate.tool_use(asked, translate.chat_prompt(asked))
+def asked(**fields: Any) -> Asked:
+    return translate.asked(request(**fields), {}, CharacterModel())
 
 
 def test_calls_are_looked_for_where_they_may_come() -> None:
     """With tools, unless none is to be called; one only where the client wants no more at once."""
-    assert use_of(tools=[TOOL]) == ToolUse(tools=(TOOL,), parallel=True)
-    assert use_of(tools=[TOOL], parallel_tool_calls=False) == ToolUse(tools=(TOOL,), parallel=False)
-    assert use_of(tools=[TOOL], tool_choice="none") is None
-    assert use_of() is None
+    assert asked(tools=[TOOL]).tools == ToolUse(tools=(TOOL,), parallel=True)
+    assert asked(tools=[TOOL], parallel_tool_calls=False).tools == ToolUse(tools=(TOOL,), parallel=False)
+    assert asked(tools=[TOOL], tool_choice="none").tools is None
+    assert asked().tools is None
 
 
 def test_a_call_that_must_not_come_is_kept_from_the_model() -> None:
     """With `tool_choice: none` the token that calls begin with is never drawn, whatever the biases."""
 
     def biases(**fields: Any) -> tuple[tuple[int, float], ...]:
-        asked = request(tools=[TOOL], logit_bias={"7": 5, "9": 1}, **fields)
-        return translate.sampling(asked, vocabulary_size=VOCABULARY, call_token=7).logit_bias
+        wanted = request(tools=[TOOL], logit_bias={"7": 5, "9": 1}, **fields)
+        return translate.sampling(wanted, vocabulary_size=VOCABULARY, call_token=7).logit_bias
 
     assert biases(tool_choice="none") == ((7, -100.0), (9, 1))
     assert biases(tool_choice="auto") == ((7, 5), (9, 1))
-    asked = request(tool_choice="none")
-    assert translate.sampling(asked, vocabulary_size=VOCABULARY, call_token=7).logit_bias == ()
+    without = request(tool_choice="none")
+    assert translate.sampling(without, vocabulary_size=VOCABULARY, call_token=7).logit_bias == ()
 
 
 @pytest.mark.parametrize(
     ("fields", "param", "says"),
     [
-        ({"n": 2}, "n", "only 1"),
-        ({"n": 0}, "n", "only 1"),
         ({"tool_choice": "required"}, "tool_choice", "'none' and 'auto'"),
         ({"tool_choice": "any"}, "tool_choice", "'none' and 'auto'"),
         ({"tool_choice": {"type": "function"}}, "tool_choice", "'none' and 'auto'"),
@@ -200,79 +199,20 @@ def test_bias_of_something_that_is_no_token_is_refused(key: str) -> None:
     assert refusal.value.param == "logit_bias"
 
 
-@given(
-    wanted=st.none() | st.integers(1, 300),
-    older=st.none() | st.integers(1, 300),
-    default=st.none() | st.integers(1, 300),
-    prompt=st.integers(1, 199),
-)
-def test_max_tokens_is_never_more_than_what_the_context_leaves(
-    wanted: int | None, older: int | None, default: int | None, prompt: int
-) -> None:
-    """The newer name wins, then the older, then the server's default, then all that is left; never more."""
-    limit = translate.max_tokens(
-        request(max_completion_tokens=wanted, max_tokens=older),
-        prompt_tokens=prompt,
-        context_length=200,
-        default_max_tokens=default,
-    )
+@given(wanted=st.none() | st.integers(1, 300), older=st.none() | st.integers(1, 300))
+def test_the_newer_name_of_the_limit_wins(wanted: int | None, older: int | None) -> None:
+    """And without either, the limit is the server's to set."""
+    limit = asked(max_completion_tokens=wanted, max_tokens=older).max_tokens
 
-    asked = next(each for each in (wanted, older, default, 200) if each is not None)
-    assert limit == min(asked, 200 - prompt)
+    assert limit == next((each for each in (wanted, older) if each is not None), None)
 
 
-@pytest.mark.parametrize("prompt_tokens", [200, 201])
-def test_prompt_without_place_for_a_reply_is_refused_with_both_numbers(prompt_tokens: int) -> None:
-    """A prompt that fills the context says how long it is and how long it may be."""
-    with pytest.raises(RequestError, match=rf"{prompt_tokens} tokens.* 200 tokens") as refusal:
-        translate.max_tokens(
-            request(), prompt_tokens=prompt_tokens, context_length=200, default_max_tokens=None
-        )
-    assert refusal.value.code == "context_length_exceeded"
-
-
-def test_stop_is_one_string_or_several() -> None:
-    """A single stop string is a list of one; none is an empty list."""
-    assert translate.stop_strings(request(stop="a")) == ("a",)
-    assert translate.stop_strings(request(stop=["a", "b"])) == ("a", "b")
-    assert translate.stop_strings(request(stop=[])) == translate.stop_strings(request()) == ()
-
-
-@pytest.mark.parametrize("stop", ["", ["a", ""]])
-def test_empty_stop_string_is_refused(stop: Any) -> None:
-    """An empty stop string would end every reply before it began."""
-    with pytest.raises(RequestError) as refusal:
-        translate.stop_strings(request(stop=stop))
-    assert refusal.value.param == "stop"
-
-
-def test_first_named_session_wins() -> None:
-    """The order of sources is prompt_cache_key, the three headers, user; an empty name counts as none."""
-    named = {"x-session-id": "h1", "session-id": "h2", "x-claude-code-session-id": "h3"}
-    fields = {"prompt_cache_key": "key", "user": "user"}
-    won = []
-    for source in ("prompt_cache_key", "x-session-id", "session-id", "x-claude-code-session-id", "user"):
-        won.append(translate.session(request(**fields), named))
-        (named if source in named else fields)[source] = ""
-
-    assert won == ["key", "h1", "h2", "h3", "user"]
-    assert translate.session(request(**fields), named) == ANONYMOUS_SESSION
-
-
-@pytest.mark.parametrize(
-    ("fields", "headers", "param"),
-    [
-        ({"prompt_cache_key": "k" * 513}, {}, "prompt_cache_key"),
-        ({}, {"session-id": "k" * 513}, "session-id"),
-        ({"user": "k" * 513}, {}, "user"),
-    ],
-)
-def test_long_session_name_is_refused_by_its_source(
-    fields: dict[str, str], headers: dict[str, str], param: str
-) -> None:
-    """A name of 512 characters passes; one more is a 400 that says where it stood."""
-    with pytest.raises(RequestError, match="512") as refusal:
-        translate.session(request(**fields), headers)
-
-    assert refusal.value.param == param
-    assert translate.session(request(user="k" * 512), {}) == "k" * 512
+def test_a_request_in_the_programs_own_terms() -> None:
+    """How many replies, in which form, from which state, and for which conversation."""
+    plain = asked()
+    assert (plain.replies, plain.stream, plain.use_snapshots, plain.stop) == (1, False, True, ())
+    assert plain.session == ANONYMOUS_SESSION
+    other = asked(n=3, stream=True, cache_prompt=False, stop="a", user="u", prompt_cache_key="k")
+    assert (other.replies, other.stream, other.use_snapshots, other.stop) == (3, True, False, ("a",))
+    assert other.session == "k"
+    assert asked(user="u").session == "u"

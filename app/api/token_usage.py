@@ -1,0 +1,25 @@
+"""How many tokens of a prompt came out of the store, and how many were left in it. Knows no wire format."""
+
+from dataclasses import dataclass
+
+from app.api.ports import PreparedPrompt
+from app.events import Miss
+from app.scheduler.job import Started
+
+
+@dataclass(frozen=True, slots=True)
+class CacheUse:
+    """`read`: their state was restored. `written`: computed now, and what the next turn starts from."""
+
+    read: int = 0
+    written: int = 0
+
+
+def cache_use(prompt: PreparedPrompt, started: Started | None) -> CacheUse:
+    """What is known once the prompt's prefill has begun; a state that finds no room later counts as written."""
+    if started is None:
+        return CacheUse()
+    if started.miss in (Miss.DISABLED, Miss.OPTED_OUT):
+        return CacheUse(started.cached_tokens)
+    kept = max((boundary.length for boundary in prompt.boundaries), default=0)
+    return CacheUse(started.cached_tokens, max(kept - started.cached_tokens, 0))
