@@ -26,6 +26,7 @@ from app.api.reasoning_echo import ReasoningEcho
 from app.api.services import Limits as RequestLimits
 from app.api.services import Services
 from app.api.stream import LoopSink, OpenRequests
+from app.api.system_lines import SystemLines
 from app.auth.keyring import Keyring
 from app.bus import Bus
 from app.clock import monotonic
@@ -215,6 +216,7 @@ def build(
             cache_stats=cache_stats,
             limits=_request_limits(settings),
             reasoning=_reasoning_echo(settings),
+            system_lines=SystemLines(settings.snapshots.ignored_system_lines),
             warmup=settings.snapshots.enabled and settings.snapshots.warmup,
             capture_content=bool(settings.telemetry.otlp_endpoint) and settings.telemetry.capture_content,
             version=__version__,
@@ -225,7 +227,7 @@ def build(
                 for each in telemetry.recent.newest_first()
             ),
             keyring=keyring,
-            docs_need_key=not is_loopback(settings.server.host),
+            public=not is_loopback(settings.server.host),
             cors_origins=[origin.strip() for origin in settings.server.cors_origins.split(",") if origin],
         )
     )
@@ -288,7 +290,9 @@ def _telemetry(settings: Settings, resource: Resource) -> _Telemetry:
             ("recent requests", recent),
         ]
     )
-    return _Telemetry(bus, tally, capacity, recent, registry, instruments, TokenGaps(), StepTokens(), provider, queue)
+    return _Telemetry(
+        bus, tally, capacity, recent, registry, instruments, TokenGaps(), StepTokens(), provider, queue
+    )
 
 
 def _reasoning_echo(settings: Settings) -> ReasoningEcho:

@@ -10,6 +10,23 @@ from app.scheduler.job import Boundary
 from app.snapshots.entry import Bucket, TokenBytes
 
 
+NAMES_OF_OURS = frozenset(
+    {
+        "add_generation_prompt",
+        "chat_template",
+        "continue_final_message",
+        "conversation",
+        "messages",
+        "return_assistant_tokens_mask",
+        "return_dict",
+        "return_tensors",
+        "tokenize",
+        "tools",
+    }
+)
+"""Template variables that decide what is rendered and how: neither a setting nor a request can set them."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatPrompt:
     """A conversation as a chat template takes it: plain JSON values, text content only."""
@@ -38,6 +55,8 @@ class PreparedPrompt:
     """Why there is no boundary to capture, from a closed set of short names; None where there is one."""
     starts_reasoning: bool = False
     """Whether the prompt itself opens the model's thinking part, so that the reply begins inside it."""
+    may_reason: bool = False
+    """Whether the reply may begin with a thinking part of its own: the prompt neither opens nor closes one."""
     verbatim: bool = False
     """Whether its reply is given as the model writes it: no part of it is thinking or a call."""
 
@@ -76,10 +95,19 @@ ReplyPart = Piece | ToolCall
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolUse:
-    """What a reply may call, and whether more than once."""
+    """What a reply may call, whether more than once, and whether it has to call at all."""
 
     tools: tuple[Mapping[str, Any], ...]
     parallel: bool = True
+    must: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ReplySchema:
+    """What a reply's text has to be: JSON of this schema. `field`: where the client asked for it."""
+
+    schema: Mapping[str, Any]
+    field: str
 
 
 def continues_reply(chat: ChatPrompt) -> bool:

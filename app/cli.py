@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 
 from app import __version__
-from app.commands import cache, config, keys, launchd, serve, starts
+from app.commands import cache, chat, completion, config, keys, launchd, serve, starts
 from app.commands.arguments import FAILED, INTERRUPTED, Run, verbs, why_unknown
 from app.errors import SamovarError
 
@@ -18,6 +18,7 @@ examples:
   samovar serve                                      the built-in demo model, to try things out
   samovar serve --model mlx-community/Qwen3-8B-4bit  a model of the hub
   samovar serve --model ~/models/mine --port 9000 --snapshot-capacity-bytes 8GiB
+  samovar chat                                       talk with the server that runs on this machine
   samovar config show                                every setting, and where its value comes from"""
 
 
@@ -48,6 +49,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"samovar {__version__}")
     commands = verbs(parser)
-    for verb in (serve, config, keys, cache, launchd, starts):
+    for verb in (serve, chat, config, keys, cache, launchd, starts):
         verb.register(commands)
+    completion.register(commands, parser)
     return parser

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from urllib.parse import urlsplit
 
 from granian.constants import HTTPModes, Interfaces
+from granian.http import HTTP1Settings
 from granian.log import LogLevels
 from granian.server.embed import Server
 from litestar import Litestar
@@ -18,6 +19,11 @@ from app.tls import TlsFiles
 START_SECONDS = 10.0
 STOP_SECONDS = 2.0
 """How long connections may take to close. A client that does not read would hold up the end for ever."""
+
+HEADER_SECONDS = 30.0
+"""How long a client may take to send the headers of a request; a slow one must not keep a connection."""
+
+HEADER_BYTES = 64 * 1024
 
 BACKLOG = 1024
 _POLL_SECONDS = 0.01
@@ -90,7 +96,12 @@ class Listener:
 
 @contextlib.asynccontextmanager
 async def listening(
-    app: Litestar, address: tuple[str, int], *, connections: int, tls: TlsFiles | None = None
+    app: Litestar,
+    address: tuple[str, int],
+    *,
+    connections: int,
+    header_bytes: int = HEADER_BYTES,
+    tls: TlsFiles | None = None,
 ) -> AsyncIterator[Listener]:
     """Serve an application over HTTP/1.1, and run its lifespan, for as long as the block lasts.
 
@@ -98,6 +109,7 @@ async def listening(
         app: the application.
         address: IP address and port.
         connections: most connections at a time, idle ones included.
+        header_bytes: longest request line and headers together; longer ones are answered with 431.
         tls: what to serve HTTPS with, from TLS 1.3 on; None serves HTTP.
 
     Raises:
@@ -114,6 +126,9 @@ async def listening(
         websockets=False,
         backlog=BACKLOG,
         backpressure=connections,
+        http1_settings=HTTP1Settings(
+            header_read_timeout=int(HEADER_SECONDS * 1000), max_buffer_size=header_bytes
+        ),
         ssl_cert=tls.certificate if tls else None,
         ssl_key=tls.key if tls else None,
         # Below that it tells of each client that left, and that embedding it is experimental.

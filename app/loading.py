@@ -19,15 +19,15 @@ from app.bus import Emit
 from app.clock import monotonic
 from app.errors import StartError
 from app.events import CaptureDeclined
-from app.progress import ProgressBar, Step
 from app.memory_settings import asked_limits, context_that_fits, given, plan_memory
+from app.progress import ProgressBar, Step
 from app.scheduler.admission import Admission
 from app.scheduler.core import Scheduler
 from app.scheduler.memory import MemoryKeeper
 from app.scheduler.ports import DeltaSink
+from app.scheduler.prefill_pace import PrefillPace
 from app.scheduler.rebuilds import Rebuilds
 from app.scheduler.reuse import Reuse
-from app.scheduler.prefill_pace import PrefillPace
 from app.scheduler.warming import Warming
 from app.scheduler.warmup_queue import WarmupQueue
 from app.settings.schema import Provenance, Settings
@@ -36,13 +36,13 @@ from app.snapshots.limits import Limits
 from app.snapshots.share import Quota
 from app.snapshots.sizing import from_model, snapshots_between_turns
 from app.snapshots.store import SnapshotStore
+from app.store_settings import keeps_anchors, store_limits, stores_completions
 from app.telemetry.catalogue import Capability
 from app.telemetry.metrics import Model
 
 if TYPE_CHECKING:
     from app.engine.chat_model import ServedChatModel
     from app.engine.decoder import BatchDecoder
-    from app.engine.loader import LoadedModel
 
 CAPTURE_DECLINES = ("history_not_a_prefix", "history_not_rendered", "empty_history")
 """Why a prompt may get no boundary snapshot; `app.engine.prompt` decides which."""
@@ -140,7 +140,7 @@ class EngineRoom:
         require_backend()
         from app.engine import memory  # noqa: PLC0415 - see the module's docstring
         from app.engine.chat_model import ServedChatModel  # noqa: PLC0415
-        from app.engine.compiler import COMPILER, fuse_only_with_compiler  # noqa: PLC0415
+        from app.engine.compiler import fuse_where_possible  # noqa: PLC0415
         from app.engine.decoder import BatchDecoder, BatchLimits  # noqa: PLC0415
         from app.engine.loader import load_model  # noqa: PLC0415
         from app.engine.selfcheck import check  # noqa: PLC0415
@@ -151,8 +151,8 @@ class EngineRoom:
         memory_limits = asked_limits(settings)
         memory.set_limits(memory_limits, cache_bytes=given(settings.memory.cache_bytes))
         self._memory = lambda: memory.device_memory(memory_limits.limit_bytes)
-        if not fuse_only_with_compiler():
-            log.info("kernels are not fused: the CPU backend finds no compiler", compiler=COMPILER)
+        if reason := fuse_where_possible():
+            log.info("kernels are not fused, which is slower", reason=reason)
         loaded = load_model(
             model_source(settings),
             cache_folder=Path(platformdirs.user_cache_dir("samovar")),
@@ -193,7 +193,7 @@ class EngineRoom:
             ),
             available_bytes=memory_limits.available_bytes(plan.fixed_bytes),
         )
-        limits = _store_limits(settings, start.capacity_bytes, memory.default_max_arrays)
+        limits = store_limits(settings, start.capacity_bytes, memory.default_max_arrays)
         if not (found.reuse or found.unknown_kinds):
             # States of unknown kinds never enter the store: left on, it counts each as unsupported.
             limits = replace(limits, enabled=False)
@@ -206,7 +206,7 @@ class EngineRoom:
             loaded,
             unix_seconds=time.time,
             on_declined=lambda reason: self._emit(CaptureDeclined(reason, None)),
-            anchor_tokens=settings.snapshots.min_prefix_tokens if _keeps_anchors(settings) else None,
+            anchor_tokens=settings.snapshots.min_prefix_tokens if keeps_anchors(settings) else None,
         )
         self._on_model(
             Model(
@@ -226,7 +226,7 @@ class EngineRoom:
         reuse = Reuse(
             self.store,
             self._decoder,
-            store_completions=_stores_completions(settings, loaded),
+            store_completions=stores_completions(settings, truncatable=loaded.truncatable),
             truncatable=loaded.truncatable,
             emit=self._emit,
             clock=monotonic,
@@ -301,31 +301,6 @@ def model_source(settings: Settings) -> Any:
         trust_remote_code=asked.trust_remote_code,
         chat_template=asked.chat_template,
         context_length=None if asked.context_length == "auto" else asked.context_length,
+        more_aliases=tuple(name for each in asked.aliases.split(",") if (name := each.strip())),
+        template_kwargs=asked.template_kwargs,
     )
-
-
-def _store_limits(
-    settings: Settings, default_capacity: int, default_arrays: Callable[[], int | None]
-) -> Limits:
-    asked = settings.snapshots
-    max_arrays = asked.max_arrays
-    return Limits(
-        capacity_bytes=default_capacity if asked.capacity_bytes == "auto" else asked.capacity_bytes,
-        max_entries=asked.max_entries,
-        max_arrays=default_arrays() if max_arrays == "auto" else None if max_arrays == "off" else max_arrays,
-        ttl_seconds=None if asked.ttl_seconds == "off" else asked.ttl_seconds,
-        min_prefix_tokens=asked.min_prefix_tokens,
-        enabled=asked.enabled,
-        supersede=asked.supersede,
-        keep_ancestors=asked.keep_ancestors,
-    )
-
-
-def _keeps_anchors(settings: Settings) -> bool:
-    return settings.snapshots.enabled and settings.snapshots.system_anchors
-
-
-def _stores_completions(settings: Settings, loaded: "LoadedModel") -> bool:
-    """`auto`: only where the one entry can stand in for the boundary, so that a conversation keeps one."""
-    wanted = settings.snapshots.completions
-    return loaded.truncatable if wanted == "auto" else wanted == "always"

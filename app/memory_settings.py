@@ -1,4 +1,4 @@
-"""What the settings ask of memory, in the engine's and the scheduler's terms. MLX is imported when it is asked."""
+"""What the settings ask of memory, in the engine's and the scheduler's terms. Imports MLX when asked."""
 
 from typing import TYPE_CHECKING
 

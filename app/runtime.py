@@ -109,9 +109,8 @@ class ServingEngine:
             return ports.Phase.FAILED, "the engine has stopped"
         if self._worker.is_stalled(self._stall_seconds):
             return ports.Phase.STALLED, f"no step has ended for {self._stall_seconds:g} seconds"
-        if complaint := self._complaint():
-            return ports.Phase.FAILING, complaint
-        return ports.Phase.READY, ""
+        complaint = self._complaint()
+        return (ports.Phase.FAILING if complaint else ports.Phase.READY), complaint
 
     def expecting(self) -> AbstractContextManager[None]:
         """Announce a job that is being prepared."""
@@ -280,7 +279,7 @@ class Runtime:
             # Asked again and again: a thread that waits for it could not be left behind with it.
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(LOAD_END_SECONDS if loading else ENGINE_END_SECONDS):
-                    while not self._worker.join(0):
+                    while not self._worker.join(0):  # noqa: ASYNC110 - the end of a thread sets no event
                         await asyncio.sleep(_POLL_SECONDS)
             await asyncio.to_thread(self._flush)
         return self._worker.join(0)

@@ -1,7 +1,6 @@
 """Starts Granian on the built application, drains it on a signal and decides the exit code. Knows no MLX."""
 
 import asyncio
-import atexit
 import contextlib
 import os
 import signal
@@ -15,8 +14,9 @@ from litestar import Litestar
 
 from app.api.ports import Health, Phase
 from app.bootstrap import build
+from app.ending import FORCED_EXIT_CODE, Signals, close
 from app.errors import SamovarError
-from app.listener import listening, reserve_address, url_of
+from app.listener import HEADER_BYTES, listening, reserve_address, url_of
 from app.settings.schema import Provenance, Settings
 from app.starts import start_journal
 from app.supervision.log_file import LogFile
@@ -24,14 +24,8 @@ from app.supervision.notify import Notifier
 from app.supervision.start_gate import StartGate
 from app.tls import TlsFiles, usable
 
-FORCED_EXIT_CODE = 1
-"""Of a stop that was told twice: running requests were ended before their time."""
-
 FAREWELL_SECONDS = 3.0
 """How long the last words of ended streams may take to be written."""
-
-HURRIED_SECONDS = 3.0
-"""How long closing may take once a second signal has come."""
 
 IDLE_CONNECTIONS = 1024
 """Granian counts idle connections and probes as load too: places for those, besides what the engine takes."""
@@ -124,6 +118,7 @@ def serve(settings: Settings, provenance: Provenance, notifier: Notifier) -> int
             lambda loop: build(settings, provenance, loop=loop, gate=gate),
             address=address,
             connections=IDLE_CONNECTIONS + scheduler.max_running + scheduler.max_waiting,
+            header_bytes=settings.server.max_header_bytes,
             drain_seconds=settings.server.drain_seconds,
             notifier=notifier,
             log_file=log_file,
@@ -132,6 +127,9 @@ def serve(settings: Settings, provenance: Provenance, notifier: Notifier) -> int
     except Exception as error:
         gate.ended(error)
         raise
+    finally:
+        if log_file is not None:
+            log_file.close()
     gate.ended(None)
     return code
 
@@ -141,6 +139,7 @@ def run(
     *,
     address: tuple[str, int],
     connections: int,
+    header_bytes: int = HEADER_BYTES,
     drain_seconds: float,
     notifier: Notifier,
     log_file: LogFile | None = None,
@@ -152,6 +151,7 @@ def run(
         make: builds the program for the loop it will live on.
         address: IP address and port to listen on.
         connections: most connections at a time, idle ones included.
+        header_bytes: longest headers of a request.
         drain_seconds: how long running requests may go on after the signal.
         notifier: told when the server is ready and when it drains.
         log_file: followed where it is moved.
@@ -166,6 +166,7 @@ def run(
                 make,
                 address,
                 connections=connections,
+                header_bytes=header_bytes,
                 drain_seconds=drain_seconds,
                 notifier=notifier,
                 log_file=log_file,
@@ -174,43 +175,29 @@ def run(
         )
 
 
-class _Signals:
-    """SIGTERM and SIGINT, counted: the first asks, the second insists, a third waits for nothing."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self.first = asyncio.Event()
-        self.second = asyncio.Event()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._received)
-
-    def _received(self) -> None:
-        if not self.first.is_set():
-            self.first.set()
-        elif not self.second.is_set():
-            self.second.set()
-        else:
-            os._exit(FORCED_EXIT_CODE)
-
-
 async def _serve(
     make: Callable[[asyncio.AbstractEventLoop], Runtime],
     address: tuple[str, int],
     *,
     connections: int,
+    header_bytes: int,
     drain_seconds: float,
     notifier: Notifier,
     log_file: LogFile | None,
     tls: TlsFiles | None,
 ) -> int:
     loop = asyncio.get_running_loop()
-    signals = _Signals(loop)
+    signals = Signals(loop)
     runtime = make(loop)
     if runtime.on_hangup is not None:
         loop.add_signal_handler(signal.SIGHUP, runtime.on_hangup)
     url = url_of(address, tls=tls is not None)
+    code = FORCED_EXIT_CODE
     try:
         async with (
-            listening(runtime.app, address, connections=connections, tls=tls) as listener,
+            listening(
+                runtime.app, address, connections=connections, header_bytes=header_bytes, tls=tls
+            ) as listener,
             _attended(runtime, notifier, log_file),
         ):
             failures = (runtime.failure, listener.failure)
@@ -229,36 +216,10 @@ async def _serve(
             notifier.stopping()
             await _first(runtime.idle, signals.second.wait, lambda: asyncio.sleep(drain_seconds), *failures)
             await _farewell(runtime, "The server is shutting down; please send the request again.")
-    except BaseException:
-        await _close(runtime, signals, FORCED_EXIT_CODE)
-        raise
-    await _close(runtime, signals, os.EX_OK)
+            code = os.EX_OK
+    finally:
+        await close(runtime.close, signals, code)
     return FORCED_EXIT_CODE if signals.second.is_set() else os.EX_OK
-
-
-async def _close(runtime: Runtime, signals: _Signals, code: int) -> None:
-    """Close, in a hurry after a second signal. An engine that does not end is left behind.
-
-    The interpreter and MLX cannot be taken down while a thread computes: the process would crash on its way
-    out. It ends without them then, once everything else is done.
-    """
-
-    async def hurried() -> None:
-        await signals.second.wait()
-        await asyncio.sleep(HURRIED_SECONDS)
-
-    closing, deadline = asyncio.ensure_future(runtime.close()), asyncio.ensure_future(hurried())
-    await asyncio.wait([closing, deadline], return_when=asyncio.FIRST_COMPLETED)
-    deadline.cancel()
-    if not (closing.done() and closing.result()):
-        closing.cancel()
-        atexit.register(_end_now, FORCED_EXIT_CODE if signals.second.is_set() else code)
-
-
-def _end_now(code: int) -> None:
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)
 
 
 @contextlib.asynccontextmanager
@@ -319,10 +280,12 @@ async def _first(*waits: Callable[[], Coroutine[Any, Any, object]]) -> SamovarEr
 def _greet(model: str, url: str) -> None:
     """Say what to do next, to whoever started the program by hand."""
     request = '{"messages": [{"role": "user", "content": "Hello"}]}'
-    sys.stdout.write(
+    text = (
         f"Samovar serves {model} at {url}\n"
         f"  ask      curl {url}/v1/chat/completions -H 'content-type: application/json' -d '{request}'\n"
         f"  metrics  {url}/metrics\n"
         f"  routes   {url}/docs\n"
     )
-    sys.stdout.flush()
+    # Not through Python's buffer, which would keep what a full disk refused and fail on it again at exit.
+    with contextlib.suppress(OSError):
+        os.write(sys.stdout.fileno(), text.encode())

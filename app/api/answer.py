@@ -26,7 +26,7 @@ from app.api.tracing import generation_span, note_job, note_replies, trace_ref
 from app.api.warmup import Turn, warm_up
 from app.api.writer import Api, Facts, Writer
 from app.events import Outcome
-from app.scheduler.job import Job, JobId, Sampling
+from app.scheduler.job import Constraint, Job, JobId, Sampling
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,13 +121,19 @@ class Answer:
         submitted = services.clock()
         scope = (self._tenant, asked.session)
 
-        def prepare() -> tuple[ChatPrompt | TextPrompt, PreparedPrompt]:
+        def prepare() -> tuple[ChatPrompt | TextPrompt, PreparedPrompt, Constraint | None]:
             whole = asked.prompt
             if isinstance(whole, ChatPrompt):
                 whole = services.reasoning.restored(scope, services.system_lines.without(whole))
-            return whole, model.prepare(whole, session=asked.session, tenant=self._tenant)
+            tokenised = model.prepare(whole, session=asked.session, tenant=self._tenant)
+            constraint = None
+            if isinstance(whole, ChatPrompt):
+                constraint = model.constraint(whole, tokenised, schema=asked.schema, tools=asked.tools)
+            return whole, tokenised, constraint
 
-        whole, tokenised = await asyncio.get_running_loop().run_in_executor(self._prompt_thread, prepare)
+        whole, tokenised, constraint = await asyncio.get_running_loop().run_in_executor(
+            self._prompt_thread, prepare
+        )
         writer = self._api.writer(
             Facts(
                 id=services.new_id(),
@@ -151,6 +157,7 @@ class Answer:
                 param=self._api.prompt_field,
             ),
             sampling=asked.sampling,
+            constraint=constraint,
             use_snapshots=asked.use_snapshots,
             trace=trace_ref(span),
             submitted=submitted,
@@ -161,7 +168,7 @@ class Answer:
         turns = []
         for index in range(asked.replies):
             its = replace(job, id=_job_id(job.id, index), sampling=_varied(asked.sampling, index))
-            text = model.text_stream(tokenised, stop=asked.stop, tools=asked.tools)
+            text = model.text_stream(tokenised, stop=asked.stop, tools=asked.tools, schema=asked.schema)
             turns.append(Turn(scope, whole, tokenised, its, Reply(text, id=its.id)))
         return Prepared(turns, writer)
 
@@ -210,7 +217,8 @@ class Answer:
         _raise_failure(replies, exchange)
         events = EventWriter(send, write_seconds=limits.write_seconds)
         await events.start(cache_header(first_start(replies.all)))
-        await events.write(writer.opening(replies.all))
+        if opening := writer.opening(replies.all):
+            await events.write(opening)
         written = clock()
         while True:
             due = b"".join(_written(writer, each, replies.all[each.index]) for each in news)

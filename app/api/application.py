@@ -11,27 +11,32 @@ from litestar.di import Provide
 from litestar.exceptions import HTTPException
 from litestar.openapi import OpenAPIConfig
 from litestar.openapi.plugins import JsonRenderPlugin
-from litestar.types import ASGIApp
+from litestar.types import ASGIApp, Guard
 
+from app.api.anthropic.routes import count_tokens, create_message
 from app.api.audit import AuditCalls
 from app.api.authorization import HoldPlaces, may, within_limits
 from app.api.cache import cache_stats, forget_session, reset_cache
 from app.api.docs import PAGE_HEADERS, RoutesPage
 from app.api.errors import answer_error
 from app.api.exchange import CountRequests, IdentifyRequests
+from app.api.foreign_pages import refuse_foreign_pages
 from app.api.json_request import JsonRequest
 from app.api.metrics import metrics
 from app.api.openai.chat import create_chat_completion
 from app.api.openai.models import describe_model, list_models
+from app.api.openai.text_completion import create_completion
 from app.api.page.overview import overview
 from app.api.page.routes import except_for_page, index, page_file
 from app.api.probes import livez, readyz, startupz
+from app.api.responses.routes import create_response
 from app.api.services import Services
+from app.api.tokens import apply_template, detokenize, tokenize
 from app.api.tracing import TraceRequests
 from app.auth.key import Scope
 from app.errors import RequestError
 
-INFERENCE_ROUTES = ("/v1/chat/completions",)
+INFERENCE_ROUTES = ("/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/messages")
 """The route templates that are counted one by one; `RequestEnded.route` is one of these."""
 
 
@@ -52,7 +57,7 @@ def create_app(services: Services) -> Litestar:
         prompt_thread.shutdown(wait=False, cancel_futures=True)
 
     for_people: dict[str, Any] = {
-        "guards": [may(services.keyring, *Scope)] if services.docs_need_key else [],
+        "guards": [may(services.keyring, *Scope)] if services.public else [],
         "response_headers": PAGE_HEADERS,
     }
     for_page = for_people | {"guards": [except_for_page(guard) for guard in for_people["guards"]]}
@@ -62,7 +67,11 @@ def create_app(services: Services) -> Litestar:
             *(livez, readyz, startupz),
             Router(path="/", route_handlers=[metrics], guards=[may(services.keyring, Scope.METRICS)]),
             # Asked for every few seconds by each page that is open: like probes, it makes no spans.
-            Router(path="/v1", route_handlers=[overview], guards=[may(services.keyring, Scope.METRICS, Scope.ADMIN)]),
+            Router(
+                path="/v1",
+                route_handlers=[overview],
+                guards=[may(services.keyring, Scope.METRICS, Scope.ADMIN)],
+            ),
             Router(path="/", route_handlers=[index], **for_page),
             page_file,
         ],
@@ -110,9 +119,15 @@ def _api(services: Services) -> Router:
     keyring = services.keyring
     inference = Router(
         path="/",
-        route_handlers=[create_chat_completion],
+        route_handlers=[create_chat_completion, create_completion, create_response, create_message],
         guards=[may(keyring, Scope.INFERENCE), within_limits(keyring)],
         middleware=[counted, HoldPlaces],
+    )
+    tokens = Router(
+        path="/",
+        route_handlers=[count_tokens, tokenize, detokenize, apply_template],
+        guards=[may(keyring, Scope.INFERENCE), within_limits(keyring)],
+        middleware=[HoldPlaces],
     )
     models = Router(path="/", route_handlers=[list_models, describe_model], guards=[may(keyring, *Scope)])
     own = may(keyring, Scope.INFERENCE, Scope.ADMIN)
@@ -123,9 +138,14 @@ def _api(services: Services) -> Router:
     )
     return Router(
         path="/v1",
-        route_handlers=[inference, models, stats, session, reset],
+        route_handlers=[inference, tokens, models, stats, session, reset],
+        guards=[_own_pages_only(services)],
         middleware=[traced, identified],
     )
+
+
+def _own_pages_only(services: Services) -> Guard:
+    return refuse_foreign_pages(services.keyring, services.cors_origins, local=not services.public)
 
 
 def _cors(origins: Sequence[str]) -> CORSConfig:

@@ -6,8 +6,8 @@ Knows no wire format, and neither sockets nor jobs.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from app.api.ports import ChatModel, ChatPrompt, Phase, TextPrompt, ToolUse
 from app.api.errors import unavailable
+from app.api.ports import ChatModel, ChatPrompt, Phase, ReplySchema, TextPrompt, ToolUse
 from app.api.services import Services
 from app.errors import RequestError
 from app.scheduler.job import Sampling
@@ -35,6 +35,7 @@ class Asked:
     sampling: Sampling
     stop: tuple[str, ...] = ()
     tools: ToolUse | None = None
+    schema: ReplySchema | None = None
     max_tokens: int | None = None
     use_snapshots: bool = True
     stream: bool = False
@@ -79,8 +80,8 @@ def reply_limit(wanted: int | None, *, prompt_tokens: int, context_length: int, 
     left = context_length - prompt_tokens
     if left < 1:
         raise RequestError(
-            f"{param}: the prompt has {prompt_tokens} tokens; this model's context is {context_length} tokens,"
-            " reply included.",
+            f"{param}: the prompt has {prompt_tokens} tokens; this model's context is"
+            f" {context_length} tokens, reply included.",
             param=param,
             code="context_length_exceeded",
         )

@@ -8,23 +8,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from app.api.ports import ToolUse
+from app.chat import NAMES_OF_OURS
 from app.errors import RequestError
-
-_OURS_IN_TEMPLATES = frozenset(
-    {
-        "add_generation_prompt",
-        "chat_template",
-        "continue_final_message",
-        "conversation",
-        "messages",
-        "return_assistant_tokens_mask",
-        "return_dict",
-        "return_tensors",
-        "tokenize",
-        "tools",
-    }
-)
-"""Names that decide what is rendered and how; a client that set them would not get an answer to its messages."""
 
 
 def function_tool(
@@ -44,10 +29,28 @@ def tool_call(call_id: str | None, name: str, arguments: str | Mapping[str, Any]
 
 
 def tool_use(
-    tools: tuple[Mapping[str, Any], ...] | None, *, forbidden: bool, parallel: bool
+    tools: tuple[Mapping[str, Any], ...] | None,
+    *,
+    forbidden: bool,
+    parallel: bool,
+    must: bool = False,
+    only: str | None = None,
 ) -> ToolUse | None:
-    """What the reply may call; None for nothing."""
-    return ToolUse(tools=tools, parallel=parallel) if tools and not forbidden else None
+    """What the reply may call; None for nothing. `only`: the one tool that it has to call, once.
+
+    Raises:
+        RequestError: it has to call what is not there.
+    """
+    if only is not None:
+        tools = tuple(tool for tool in tools or () if tool["function"]["name"] == only)
+    if must and not tools:
+        raise RequestError(
+            f"tool_choice: {'there are no tools' if only is None else f'there is no tool {only!r}'} to call.",
+            param="tool_choice",
+        )
+    if not tools or forbidden:
+        return None
+    return ToolUse(tools=tools, parallel=parallel and only is None, must=must)
 
 
 def template_kwargs(asked: Mapping[str, Any] | None) -> Mapping[str, Any]:
@@ -56,20 +59,12 @@ def template_kwargs(asked: Mapping[str, Any] | None) -> Mapping[str, Any]:
     Raises:
         RequestError: one of them is not the client's to set.
     """
-    if ours := sorted(_OURS_IN_TEMPLATES & (asked or {}).keys()):
+    if ours := sorted(NAMES_OF_OURS & (asked or {}).keys()):
         raise RequestError(
             f"chat_template_kwargs: {', '.join(ours)} cannot be set by a request.",
             param="chat_template_kwargs",
         )
     return asked or {}
-
-
-def refuse_forced_call(asked: str, *, param: str) -> RequestError:
-    """What to raise where the model is to be made to call a tool."""
-    return RequestError(
-        f"{param}: '{asked}' is not served, only 'none' and 'auto'; the model cannot be made to call a tool.",
-        param=param,
-    )
 
 
 def unserved_part(kind: str, where: str, *, served: str = "text") -> RequestError:

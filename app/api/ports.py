@@ -12,12 +12,13 @@ from app.chat import (
     PieceKind,
     PreparedPrompt,
     ReplyPart,
+    ReplySchema,
     TextPrompt,
     ToolCall,
     ToolUse,
 )
 from app.events import Warmup
-from app.scheduler.job import Job, JobId
+from app.scheduler.job import Constraint, Job, JobId
 
 __all__ = [
     "ChatModel",
@@ -31,6 +32,7 @@ __all__ = [
     "PreparedPrompt",
     "Progress",
     "ReplyPart",
+    "ReplySchema",
     "TextPrompt",
     "TextStream",
     "ToolCall",
@@ -172,12 +174,35 @@ class ChatModel(Protocol):
         """The token that a tool call begins with, where it is one token."""
         ...
 
+    def constraint(
+        self,
+        chat: ChatPrompt,
+        prompt: PreparedPrompt,
+        *,
+        schema: ReplySchema | None,
+        tools: ToolUse | None,
+    ) -> Constraint | None:
+        """What the reply to `prompt`, made of `chat`, is held to; None where it is free.
+
+        Blocks, as `prepare` does.
+
+        Raises:
+            RequestError: this model's replies cannot be held to it, or its schema cannot be followed.
+        """
+        ...
+
     def text_stream(
-        self, prompt: PreparedPrompt, *, stop: Sequence[str], tools: ToolUse | None = None
+        self,
+        prompt: PreparedPrompt,
+        *,
+        stop: Sequence[str],
+        tools: ToolUse | None = None,
+        schema: ReplySchema | None = None,
     ) -> TextStream:
         """The text side of one answer.
 
         `stop`: strings that end it, none of them empty. Without `tools` nothing in it is taken for a call.
+        With `schema` it is JSON that was held to it.
         """
         ...
 

@@ -67,7 +67,7 @@ class Services:
     """Whether prompts and replies are put on spans."""
     keyring: Keyring = field(default_factory=Keyring)
     """Without keys in it, nobody is asked for one."""
-    docs_need_key: bool = False
-    """Whether `/` and `/docs` are for those alone who have a key."""
+    public: bool = False
+    """Whether others than this machine can reach it: then `/` and `/docs` are for those who have a key."""
     cors_origins: Sequence[str] = ()
     """The origins whose web pages may read answers."""

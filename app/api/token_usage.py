@@ -16,7 +16,7 @@ class CacheUse:
 
 
 def cache_use(prompt: PreparedPrompt, started: Started | None) -> CacheUse:
-    """What is known once the prompt's prefill has begun; a state that finds no room later counts as written."""
+    """What is known once the prefill has begun; a state that later finds no room counts as written."""
     if started is None:
         return CacheUse()
     if started.miss in (Miss.DISABLED, Miss.OPTED_OUT):

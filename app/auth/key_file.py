@@ -34,6 +34,10 @@ class _Entry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     requests_per_minute: _Count | None = None
 
 
+FIELDS = _Entry.__struct_fields__
+"""What a table can say."""
+
+
 def read_keys(text: str, *, source: str, parse_bytes: Callable[[object], int]) -> tuple[ApiKey, ...]:
     """The keys of a file, at least one.
 

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import shtab
+
 from app.settings.keys import all_keys, sections
 from app.settings.layers import built_in, load_here
 from app.settings.layers import load as load_layers
@@ -75,8 +77,10 @@ def add_settings_verb(commands: Commands, name: str, run: Run, purpose: str) -> 
     parser = add_verb(commands, name, run, purpose)
     parser.usage = "%(prog)s [--config FILE] [FLAGS]"
     parser.epilog = _SAME_EVERYWHERE
-    parser.add_argument(
-        "--config", dest="file", type=Path, metavar="FILE", help="settings file to read (TOML)"
+    _completes_files(
+        parser.add_argument(
+            "--config", dest="file", type=Path, metavar="FILE", help="settings file to read (TOML)"
+        )
     )
     defaults = built_in()
     options: dict[str, Any]
@@ -91,7 +95,9 @@ def add_settings_verb(commands: Commands, name: str, run: Run, purpose: str) -> 
             if key.is_switch:
                 group.add_argument(key.flag, action=argparse.BooleanOptionalAction, **options)
             else:
-                group.add_argument(key.flag, metavar=key.form, **options)
+                action = group.add_argument(key.flag, metavar=key.form, **options)
+                if key.dotted in _PATHS:
+                    _completes_files(action)
     return parser
 
 
@@ -148,6 +154,11 @@ def _flags(arguments: argparse.Namespace) -> Layer:
             flag = key.off_flag if value is False else key.flag
             layer[key.dotted] = Given(value, spelling=flag, layer=f"flag {flag}")
     return layer
+
+
+def _completes_files(action: argparse.Action) -> None:
+    """Let a shell complete the flag's value as the name of a file or folder."""
+    action.complete = shtab.FILE  # type: ignore[attr-defined]
 
 
 def _sentence(purpose: str) -> str:

@@ -53,7 +53,7 @@ def _stats(arguments: argparse.Namespace) -> int:
 
 
 def _ask_stats(arguments: argparse.Namespace) -> dict[str, Any]:
-    return ask(arguments.url, "GET", "/v1/cache/stats", expecting="snapshot_recommendation")
+    return ask(arguments.url, "GET", "/v1/cache/stats", expecting="snapshot_ghost_hits_by_capacity")
 
 
 def _reset(arguments: argparse.Namespace) -> int:

@@ -23,7 +23,9 @@ def readable_bytes(nbytes: float) -> str:
 
 
 def view(stats: Mapping[str, Any]) -> RenderableType:
-    """A verdict, and below it what it rests on."""
+    """A verdict, and below it what it rests on; to a tenant, what it has and what became of it."""
+    if "tenant" in stats:
+        return Group(Text(f"The tenant {stats['tenant']}"), _own(stats), _happened(stats))
     return Group(_verdict(stats), _held(stats), _happened(stats))
 
 
@@ -81,6 +83,18 @@ def _held(stats: Mapping[str, Any]) -> Table:
         readable_bytes(stats["snapshot_recommended_bytes"]),
         f"memory has {readable_bytes(stats['snapshot_available_bytes'])} for snapshots",
     )
+    return table
+
+
+def _own(stats: Mapping[str, Any]) -> Table:
+    table = _table("held now")
+    capacity = stats["snapshot_capacity_bytes"]
+    share = stats["snapshot_bytes"] / capacity
+    table.add_row(
+        "bytes", readable_bytes(stats["snapshot_bytes"]), f"{share:.0%} of {readable_bytes(capacity)}"
+    )
+    each = readable_bytes(stats["snapshot_bytes_per_entry"])
+    table.add_row("snapshots", str(stats["snapshot_entries"]), f"{each} each")
     return table
 
 

@@ -1,6 +1,7 @@
-"""How each family of models writes a tool call, as a grammar: the marks, the name, arguments by schema.
+"""How families of models write a tool call, as a grammar: marks, the name, arguments by their schema.
 
-Knows neither tokens nor a compiler. The formats are those of mlx-lm's parsers of the same names.
+Knows neither tokens nor a compiler. The formats are those of mlx-lm's parsers of the same names; white space
+is as these families' templates print it.
 """
 
 import json
@@ -15,8 +16,8 @@ Mark = Callable[[str], str]
 
 
 @dataclass(frozen=True, slots=True)
-class Callable_:
-    """A tool that may be called. `schema`: of its arguments, an object's."""
+class OfferedTool:
+    """A tool that may be called. `schema`: of its arguments, which are an object."""
 
     name: str
     schema: Mapping[str, Any]
@@ -24,13 +25,103 @@ class Callable_:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallRules:
-    """Rules of a grammar for calls.
+    """Rules of a grammar, in the library's form of Lark.
 
-    `one` and `many` say what comes after the mark that begins a call, up to its end: one call, or one and
-    more. `text_follows`: whether text may come after a call, and a further call after that.
+    `one` and `many` say what follows the mark that begins a call: the rest of one call, or of one and more.
+    `text_follows`: whether a call has an end, so that text may come after it.
     """
 
-    rules: str
+    rules: tuple[str, ...]
     one: str
     many: str
     text_follows: bool = True
+
+
+def call_rules(style: str, tools: Sequence[OfferedTool], mark: Mark) -> CallRules | None:
+    """The rules for calls of these tools; None for a format that is not known here.
+
+    Args:
+        style: mlx-lm's name of the parser, such as `json_tools`.
+        tools: at least one.
+        mark: how a rule refers to a mark.
+    """
+    make = _STYLES.get(style)
+    return None if make is None else make(tools, mark)
+
+
+def text(literal: str) -> str:
+    """What a rule says for this text as it stands."""
+    return json.dumps(literal)
+
+
+def _json_tools(tools: Sequence[OfferedTool], mark: Mark) -> CallRules:
+    begin, end = mark("<tool_call>"), mark("</tool_call>")
+    rest = rf'"\n"? ({_any_of(tools)}) "\n"? {end}'
+    return CallRules(
+        rules=(*_objects(tools), f"call_rest: {rest}"),
+        one="call_rest",
+        many=rf'call_rest ("\n"? {begin} call_rest)*',
+    )
+
+
+def _kimi_k2(tools: Sequence[OfferedTool], mark: Mark) -> CallRules:
+    begin, arguments, end = (mark(f"<|tool_call_{part}|>") for part in ("begin", "argument_begin", "end"))
+    section_end = mark("<|tool_calls_section_end|>")
+    named = (
+        f"call_{index}: {begin} {text(f'functions.{tool.name}:')} /[0-9]{{1,3}}/ {arguments}"
+        f" {json_rule(tool.schema)} {end}"
+        for index, tool in enumerate(tools)
+    )
+    return CallRules(
+        rules=(*named, f"call_any: {_any_of(tools)}"),
+        one=f"call_any {section_end}",
+        many=f"call_any+ {section_end}",
+    )
+
+
+def _mistral(tools: Sequence[OfferedTool], mark: Mark) -> CallRules:
+    begin, arguments = mark("[TOOL_CALLS]"), mark("[ARGS]")
+    if arguments.startswith("<"):
+        named = (
+            f"call_{index}: {text(tool.name)} {arguments} {json_rule(tool.schema)}"
+            for index, tool in enumerate(tools)
+        )
+        return CallRules(
+            rules=(*named, f"call_any: {_any_of(tools)}"),
+            one="call_any",
+            many=f"call_any ({begin} call_any)*",
+            text_follows=False,
+        )
+    # Vocabularies without that mark are of older models, which write one list of objects.
+    return CallRules(
+        rules=(*_objects(tools), f"call_any: {_any_of(tools)}"),
+        one='" "? "[" call_any "]"',
+        many='" "? "[" call_any (", " call_any)* "]"',
+        text_follows=False,
+    )
+
+
+def _objects(tools: Sequence[OfferedTool]) -> tuple[str, ...]:
+    """A rule for each tool's call as an object with a name and arguments.
+
+    The arguments' schema keeps its own root, to which its references refer.
+    """
+    return tuple(
+        f"call_{index}: {text(_head(tool.name))} {json_rule(tool.schema)} {text('}')}"
+        for index, tool in enumerate(tools)
+    )
+
+
+def _head(name: str) -> str:
+    return f'{{"name": {json.dumps(name, ensure_ascii=False)}, "arguments": '
+
+
+def _any_of(tools: Sequence[OfferedTool]) -> str:
+    return " | ".join(f"call_{index}" for index in range(len(tools)))
+
+
+_STYLES: Mapping[str, Callable[[Sequence[OfferedTool], Mark], CallRules]] = {
+    "json_tools": _json_tools,
+    "kimi_k2": _kimi_k2,
+    "mistral": _mistral,
+}

@@ -1,18 +1,20 @@
 """The served model as the HTTP side sees it: names, prompts and text. Holds no weights and no device."""
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from mlx_lm.generate import TextStateMachine, make_text_state_machine
 
-from app.chat import ChatPrompt, PreparedPrompt, TextPrompt, ToolUse
+from app.chat import ChatPrompt, PreparedPrompt, ReplySchema, TextPrompt, ToolUse
+from app.engine.constraint import ReplyConstraint
 from app.engine.loader import LoadedModel
 from app.engine.next_turn import next_turn
 from app.engine.prompt import PromptRenderer
+from app.engine.reply_rules import ReplyRules
 from app.engine.system_anchors import SystemAnchors
 from app.engine.text import ReplyText
 from app.engine.tool_calls import CallReader, tool_format
 from app.events import Warmup
-
 
 _ONE_PART = TextStateMachine()
 """Of a reply that has no parts: what looks like thinking or a call is text."""
@@ -45,12 +47,15 @@ class ServedChatModel:
         self._parts = make_text_state_machine(loaded.tokenizer)
         self._calls = tool_format(loaded.tokenizer)
         self.call_token = _only(loaded.tokenizer.tool_call_start_tokens or ())
+        self._rules = ReplyRules(loaded.tokenizer, self._calls)
+        self._thought_first = _thought_first(loaded.tokenizer)
         self._on_declined = on_declined
         self._prompts = PromptRenderer(
             loaded.tokenizer,
             model=loaded.name,
             cache_signature=loaded.cache_signature,
             adapter=loaded.adapter,
+            template_kwargs=loaded.template_kwargs,
         )
         self._anchors = (
             None
@@ -101,16 +106,46 @@ class ServedChatModel:
         """What every next prompt of the conversation begins with, and one token more; or why it is no use."""
         return next_turn(self._prompts, chat, prompt, calls_are_text=self._calls is None)
 
+    def constraint(
+        self,
+        chat: ChatPrompt,
+        prompt: PreparedPrompt,
+        *,
+        schema: ReplySchema | None,
+        tools: ToolUse | None,
+    ) -> ReplyConstraint | None:
+        """What the reply to `prompt` is held to; None where it is free.
+
+        Raises:
+            RequestError: this model's replies cannot be held to it, or its schema cannot be followed.
+        """
+        return self._rules.constraint(chat, prompt, schema=schema, tools=tools)
+
     def text_stream(
-        self, prompt: PreparedPrompt, *, stop: Sequence[str], tools: ToolUse | None = None
+        self,
+        prompt: PreparedPrompt,
+        *,
+        stop: Sequence[str],
+        tools: ToolUse | None = None,
+        schema: ReplySchema | None = None,
     ) -> ReplyText:
-        """The text side of one answer; without `tools` no calls are looked for."""
+        """The text side of one answer; without `tools` no calls are looked for.
+
+        With `schema` and without `tools` the answer is one part, whatever marks are in its JSON.
+        """
+        parts, thinks_with = self._parts, None
+        if prompt.verbatim or (schema is not None and tools is None):
+            parts = _ONE_PART
+            if not prompt.verbatim and (prompt.starts_reasoning or prompt.may_reason):
+                parts = self._thought_first
+                thinks_with = None if prompt.starts_reasoning else self._tokenizer.think_start_tokens[0]
         return ReplyText(
             self._tokenizer.detokenizer,
-            _ONE_PART if prompt.verbatim else self._parts,
+            parts,
             end_tokens=self._tokenizer.eos_token_ids,
             stop=stop,
             starts_reasoning=prompt.starts_reasoning,
+            thinks_with=thinks_with,
             calls=CallReader(self._calls, tools),
         )
 
@@ -118,6 +153,19 @@ class ServedChatModel:
         """What a token decodes to alone; a part of a character comes out as U+FFFD."""
         text: str = self._tokenizer.decode([token])
         return text.encode()
+
+
+def _thought_first(tokenizer: Any) -> TextStateMachine:
+    """Of a reply that is one part but for the thinking before it."""
+    if not tokenizer.has_thinking:
+        return _ONE_PART
+    return TextStateMachine(
+        {
+            "normal": [(tokenizer.think_start, "reasoning")],
+            "reasoning": [(tokenizer.think_end, "answer")],
+            "answer": [],
+        }
+    )
 
 
 def _only(tokens: Sequence[int]) -> int | None:

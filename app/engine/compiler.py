@@ -8,12 +8,27 @@ COMPILER = "g++"
 """What MLX's CPU backend calls, through a shell, at the first use of each fused kernel."""
 
 
-def fuse_only_with_compiler() -> bool:
-    """Switch fused kernels off on the CPU of a machine without a compiler, where the first one would raise.
+def fuse_where_possible() -> str:
+    """Switch fused kernels off on the CPU of a machine that cannot compile or load one; why, or empty.
 
-    Metal and CUDA bring their own compilers. Returns whether kernels are fused.
+    Metal and CUDA bring their own compilers. Otherwise the first kernel of a request would raise.
     """
-    if mx.default_device() == mx.Device(mx.DeviceType.cpu) and shutil.which(COMPILER) is None:
+    if mx.default_device() != mx.Device(mx.DeviceType.cpu):
+        return ""
+    reason = f"there is no {COMPILER}" if shutil.which(COMPILER) is None else _why_not()
+    if reason:
         mx.disable_compile()
-        return False
-    return True
+    return reason
+
+
+def _why_not() -> str:
+    """What keeps a small kernel from being made: the folder for them may be missing, full or barred."""
+    try:
+        mx.eval(mx.compile(_curve)(mx.zeros(4)))
+    except RuntimeError as error:
+        return str(error).partition("\n")[0]
+    return ""
+
+
+def _curve(values: mx.array) -> mx.array:
+    return mx.exp(values) * values + 1

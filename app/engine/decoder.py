@@ -9,15 +9,21 @@ import mlx.core as mx
 from mlx_lm.generate import BatchGenerator
 from mlx_lm.models.cache import make_prompt_cache
 
+from app.clock import Clock, monotonic
 from app.engine.kinds import Cache, can_be_batched
 from app.engine.one_row import as_one_row
 from app.engine.payload import SealedState, seal
 from app.engine.sampling import Samplers, logits_processors, token_logprob
+from app.engine.token_mask import TokenMask
 from app.errors import RestoreError
 from app.events import FinishReason
-from app.scheduler.job import Generated, Job, JobId, Prefilled, TokenLogprob
+from app.scheduler.job import Failed, Generated, Job, JobId, Prefilled, TokenLogprob
 from app.scheduler.ports import Sealed, StepOutput
+from app.scheduler.prefill_pace import PrefillPace
 from app.snapshots.entry import pack
+
+_CANNOT_GO_ON = 400
+"""Status of a request whose reply cannot be held any longer to what it asked for."""
 
 _FINISH = {"stop": FinishReason.STOP, "length": FinishReason.LENGTH}
 
@@ -37,12 +43,18 @@ class BatchLimits:
 
 @dataclass(slots=True)
 class _Row:
-    """A job inside the batch generator: `start` tokens were restored, `stops` are the positions ahead."""
+    """A job inside the batch generator: `start` tokens were restored, `stops` are the positions ahead.
+
+    `done` of its prompt's tokens are in its state; `writing`: it has its first token.
+    """
 
     job: Job
     uid: int
     start: int
     stops: list[int]
+    done: int
+    writing: bool = False
+    mask: TokenMask | None = None
     finished: tuple[list[Cache], list[int]] | None = field(default=None)
 
 
@@ -103,6 +115,9 @@ class BatchDecoder:
         """Queue a job for prefill from `start` on; its segments end at `stops` and at the prompt's end."""
         edges = [start, *stops, len(job.tokens)]
         caches = self.new_caches() if state is None else state
+        mask = None if job.constraint is None else TokenMask(job.constraint.begin())
+        # The mask comes last: a bias or a penalty allows nothing that it forbids.
+        processors = [*logits_processors(job.sampling), *([] if mask is None else [mask])]
         (uid,) = self._generator.insert_segments(
             [[list(job.tokens[begin:end]) for begin, end in pairwise(edges)]],
             max_tokens=[job.max_tokens],
@@ -110,29 +125,54 @@ class BatchDecoder:
             # A list of its own: mlx-lm appends to it as the state grows.
             all_tokens=[list(job.tokens[:start])],
             samplers=[self._samplers.sampler(job.sampling)],
-            logits_processors=[logits_processors(job.sampling)],
+            logits_processors=[processors],
         )
-        row = _Row(job, uid, start, list(stops))
+        row = _Row(job, uid, start, list(stops), start, mask=mask)
         self._rows[job.id] = row
         self._by_uid[uid] = row
 
     def step(self) -> StepOutput:
         """One decode step for all running rows and one prefill chunk for those that still prefill."""
-        prompts, replies = self._next()
+        self._generator.prefill_step_size = self._chunk_tokens()
+        began, computed = self._clock(), 0
+        prompts, replies = self._generator.next()
         prefilled: list[tuple[JobId, Prefilled]] = []
         segment_ends: list[JobId] = []
         for response in prompts:
             row = self._by_uid[response.uid]
             done = row.start + response.progress[0]
+            computed += done - row.done
+            row.done = done
             prefilled.append((row.job.id, Prefilled(done, len(row.job.tokens))))
             # mlx-lm also ends a segment before each prompt's last token; only ours are reported.
             if response.end_of_segment and row.stops and row.stops[0] == done:
                 row.stops.pop(0)
                 segment_ends.append(row.job.id)
-        return StepOutput(prefilled, segment_ends, [self._generated(reply) for reply in replies])
+        if self._pace is not None and computed and replies:
+            self._pace.observe(computed, self._clock() - began)
+        generated: list[tuple[JobId, Generated]] = []
+        failed: list[tuple[JobId, Failed]] = []
+        for reply in replies:
+            row = self._by_uid[reply.uid]
+            # What the mask knows is one token ahead; a reply that has ended needs no other.
+            if row.mask is not None and row.mask.failure and reply.finish_reason is None:
+                failed.append((row.job.id, Failed(row.mask.failure, _CANNOT_GO_ON)))
+            else:
+                generated.append(self._generated(reply))
+        return StepOutput(prefilled, segment_ends, generated, failed)
+
+    def _chunk_tokens(self) -> int:
+        """How much of each prompt the next step computes: no more than replies under way can wait for."""
+        most = self._limits.prefill_step_tokens
+        writing = sum(row.writing for row in self._by_uid.values())
+        prompts = min(len(self._by_uid) - writing, self._limits.prefill_batch)
+        if self._pace is None or not (writing and prompts):
+            return most
+        return max(min(self._pace.tokens // prompts, most), 1)
 
     def _generated(self, reply: Any) -> tuple[JobId, Generated]:
         row = self._by_uid[reply.uid]
+        row.writing = True
         wanted = row.job.sampling.top_logprobs
         logprob: TokenLogprob | None = None
         if wanted is not None:
@@ -201,10 +241,14 @@ class BatchDecoder:
         mx.clear_streams()
 
     def _new_generator(self) -> BatchGenerator:
-        return BatchGenerator(
+        generator = BatchGenerator(
             self._model,
             stop_tokens=[[token] for token in self._end_tokens],
             completion_batch_size=self._limits.max_running,
             prefill_batch_size=self._limits.prefill_batch,
             prefill_step_size=self._limits.prefill_step_tokens,
         )
+        # After mlx-lm, which has just wired what the GPU recommends.
+        if self._wired_bytes is not None:
+            mx.set_wired_limit(self._wired_bytes)
+        return generator

@@ -1,6 +1,7 @@
 """Compiles what a reply may say, and says what of it cannot be followed. Knows no model's way of calling."""
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -15,7 +16,7 @@ _KEPT = 64
 
 _OPTIONS: Mapping[str, Any] = {
     # One space, or a new line and its indentation: weak models would go on with white space for ever.
-    "whitespace_pattern": r"( |\n[ \t]{0,40})",
+    "whitespace_pattern": r"( |\n( {0,40}|\t{0,12}))",
     # Without \u: half a surrogate pair, so escaped, is text to JSON and cannot be sent on by its reader.
     "json_allowed_escapes": 'nrbtf\\"',
 }
@@ -24,6 +25,9 @@ _OPTIONS: Mapping[str, Any] = {
 _LIMITS = LLParserLimits(max_lexer_states=50_000, verbose_errors=False)
 """A state takes up to 2 kB, so that one reply's grammar stays below 100 MB; the other limits are the
 library's, and bound a step's work to some 20 ms."""
+
+_DRAWING = re.compile(r"\^*$|\d+ \||<non-verbose")
+"""How a line of the library's begins that points into the text, or that says nothing."""
 
 ANY_OBJECT: Mapping[str, Any] = {"type": "object"}
 
@@ -39,7 +43,7 @@ class SchemaAt:
 
 def json_rule(schema: Mapping[str, Any]) -> str:
     """What a Lark rule says for JSON text of that schema."""
-    return "%json " + json.dumps({**schema, "x-guidance": _OPTIONS})
+    return "%json " + json.dumps(_as_compiled(schema))
 
 
 class GrammarCompiler:
@@ -63,7 +67,7 @@ class GrammarCompiler:
         if made is not None:
             return made
         for each in schemas:
-            asked = LLMatcher.grammar_from_json_schema(dict(each.schema), overrides=_OPTIONS)  # type: ignore[arg-type]
+            asked = LLMatcher.grammar_from_json_schema(_as_compiled(each.schema))
             if reason := LLMatcher.validate_grammar(asked, self._vocabulary, limits=_LIMITS):
                 raise _refusal(each, reason)
         raise RequestError(
@@ -72,10 +76,12 @@ class GrammarCompiler:
         )
 
     def _compile(self, grammar: str) -> tuple[LLMatcher | None, str]:
-        made = LLMatcher(
-            self._vocabulary, LLMatcher.grammar_from_lark(grammar), log_level=0, limits=_LIMITS
-        )
+        made = LLMatcher(self._vocabulary, LLMatcher.grammar_from_lark(grammar), log_level=0, limits=_LIMITS)
         return (None, made.get_error()) if made.is_error() else (made, "")
+
+
+def _as_compiled(schema: Mapping[str, Any]) -> dict[str, Any]:
+    return {**schema, "x-guidance": _OPTIONS}
 
 
 def _refusal(schema: SchemaAt, reason: str) -> RequestError:
@@ -89,5 +95,4 @@ def _refusal(schema: SchemaAt, reason: str) -> RequestError:
 def _in_one_line(reason: str) -> str:
     """The library's words without its drawings of where in the text it was."""
     lines = [line.strip() for line in reason.splitlines()]
-    telling = [line for line in lines if line.strip("^|<>- ") and not line.startswith("<non-verbose")]
-    return " ".join(telling).rstrip(".")
+    return " ".join(line for line in lines if not _DRAWING.match(line)).rstrip(".")

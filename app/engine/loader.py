@@ -2,21 +2,30 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import mlx.core as mx
 from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
+from mlx.utils import tree_flatten
 from mlx_lm.models.cache import make_prompt_cache
 from mlx_lm.utils import load
 
+from app.chat import NAMES_OF_OURS
 from app.engine.demo import DEMO_NAME, Progress, demo_model
 from app.engine.payload import cache_kinds, cache_signature, is_truncatable
 from app.errors import ModelError
 
 _DEFAULT_CONTEXT_LENGTH = 8192
 """For a model whose config names no length; generous for the small models that leave it out."""
+
+
+_FINDING, _READING = "finding the model", "loading the weights"
+"""What is told of the steps; the first one takes a download in, where there is one."""
+
+_READ_BYTES = 64 * 2**20
+"""How much is read before that is told: large enough to cost nothing, small enough to be seen to move."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +39,8 @@ class ModelSource:
     trust_remote_code: bool = False
     chat_template: str = ""
     context_length: int | None = None
+    more_aliases: tuple[str, ...] = ()
+    template_kwargs: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +57,7 @@ class LoadedModel:
     cache_kinds: tuple[str, ...]
     truncatable: bool
     adapter: str
+    template_kwargs: Mapping[str, Any] = field(default_factory=dict)
 
 
 def load_model(source: ModelSource, *, cache_folder: Path, progress: Progress) -> LoadedModel:
@@ -55,14 +67,14 @@ def load_model(source: ModelSource, *, cache_folder: Path, progress: Progress) -
         ModelError: it cannot be found, read or used; the message says which and what to do.
     """
     path = source.path or str(demo_model(cache_folder, dtype=demo_dtype(), progress=progress))
-    progress("loading the model", 0, 1)
-    network, tokenizer, config = _load(path, source)
-    progress("loading the model", 1, 1)
+    if ours := sorted(NAMES_OF_OURS & source.template_kwargs.keys()):
+        raise ModelError(f"{', '.join(ours)} cannot be set in model.template_kwargs: the server sets it")
+    network, tokenizer, config = _load(path, source, progress)
     name = source.alias or _name(source.path)
     caches = make_prompt_cache(network)
     return LoadedModel(
         name=name,
-        aliases=tuple(sorted({_name(source.path), source.path} - {"", name})),
+        aliases=tuple(sorted({_name(source.path), source.path, *source.more_aliases} - {"", name})),
         family=str(config.get("model_type", "unknown")),
         network=network,
         tokenizer=tokenizer,
@@ -71,10 +83,11 @@ def load_model(source: ModelSource, *, cache_folder: Path, progress: Progress) -
         cache_kinds=cache_kinds(caches),
         truncatable=is_truncatable(caches),
         adapter=source.adapter_path,
+        template_kwargs=source.template_kwargs,
     )
 
 
-def _load(path: str, source: ModelSource) -> tuple[Any, Any, dict[str, Any]]:
+def _load(path: str, source: ModelSource, progress: Progress) -> tuple[Any, Any, dict[str, Any]]:
     folder = Path(path).expanduser()
     if not folder.exists() and _looks_like_a_path(path):
         raise ModelError(f"model folder {folder} does not exist")
@@ -84,6 +97,7 @@ def _load(path: str, source: ModelSource) -> tuple[Any, Any, dict[str, Any]]:
         raise ModelError(f"adapter folder {source.adapter_path} does not exist")
     # Given at load, because mlx-lm finds in the template how the model writes its tool calls.
     template = {"chat_template": _read_template(source.chat_template)} if source.chat_template else {}
+    progress(_FINDING, 0, 1)
     try:
         network, tokenizer, config = load(
             str(folder) if folder.exists() else path,
@@ -92,7 +106,11 @@ def _load(path: str, source: ModelSource) -> tuple[Any, Any, dict[str, Any]]:
             revision=source.revision or None,
             return_config=True,
             trust_remote_code=source.trust_remote_code,
+            # Weights are read as they are first used: below, where it can be told how far that is.
+            lazy=True,
         )
+        progress(_FINDING, 1, 1)
+        _read_weights(network, progress)
     except HFValidationError as error:
         raise ModelError(f"{path!r} is neither a model folder nor a repository name: {error}") from error
     except (HfHubHTTPError, LocalEntryNotFoundError, ConnectionError) as error:
@@ -102,6 +120,23 @@ def _load(path: str, source: ModelSource) -> tuple[Any, Any, dict[str, Any]]:
     except (OSError, ValueError, KeyError, TypeError, RuntimeError) as error:
         raise ModelError(f"model {path!r} cannot be loaded: {_first_line(error)}") from error
     return network, tokenizer, config
+
+
+def _read_weights(network: Any, progress: Progress) -> None:
+    """Bring all weights into memory, some at a time."""
+    weights = [weight for _, weight in tree_flatten(network.parameters())]
+    done, total = 0, sum(weight.nbytes for weight in weights)
+    progress(_READING, 0, total)
+    waiting: list[mx.array] = []
+    waiting_bytes = 0
+    for weight in weights:
+        waiting.append(weight)
+        waiting_bytes += weight.nbytes
+        if waiting_bytes >= _READ_BYTES or weight is weights[-1]:
+            mx.eval(waiting)
+            done += waiting_bytes
+            waiting, waiting_bytes = [], 0
+            progress(_READING, done, total)
 
 
 def context_length(config: Mapping[str, Any]) -> int:

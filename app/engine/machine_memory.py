@@ -18,7 +18,8 @@ HIERARCHIES = Path("/sys/fs/cgroup")
 def machine_memory_bytes(*, membership: Path = MEMBERSHIP, hierarchies: Path = HIERARCHIES) -> int:
     """The machine's memory, or the least that a control group of the process, or one above it, allows.
 
-    Both versions of control groups are read: `memory.max` of the second, `memory.limit_in_bytes` of the first.
+    Both versions of control groups are read: `memory.limit_in_bytes` of the first, `memory.max` of the
+    second.
     """
     built_in = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return min(built_in, *_limits(membership, hierarchies), built_in)
@@ -26,7 +27,7 @@ def machine_memory_bytes(*, membership: Path = MEMBERSHIP, hierarchies: Path = H
 
 def _limits(membership: Path, hierarchies: Path) -> Iterator[int]:
     for file in _limit_files(membership, hierarchies):
-        # Files that are not there belong to a version that is not in use, or to groups outside of a container.
+        # Files that are not there belong to a version that is not in use, or to groups around a container.
         # Without a limit, the second version says `max`.
         with contextlib.suppress(OSError, ValueError):
             if (limit := int(file.read_text())) > 0:

@@ -23,7 +23,7 @@ class MemoryLimits:
     headroom_bytes: int
 
     def available_bytes(self, used_bytes: int) -> int:
-        """For the snapshot store: half of what a model of `used_bytes` leaves; running requests need the rest."""
+        """For the snapshot store: half of what a model of `used_bytes` leaves; requests need the rest."""
         return max((self.limit_bytes - self.headroom_bytes - used_bytes) // _STORE_SHARE, 1)
 
 
@@ -43,7 +43,7 @@ def set_limits(limits: MemoryLimits, *, cache_bytes: int | None) -> None:
 
 
 def device_memory(limit_bytes: int) -> Mapping[str, int]:
-    """Bytes by kind: `active` in live arrays, `cache` for new ones, `peak` of active, `limit`, `footprint`."""
+    """Bytes by kind: `active` in live arrays, `cache` for new ones, `peak`, `limit`, `footprint`."""
     return {
         "active": mx.get_active_memory(),
         "cache": mx.get_cache_memory(),
@@ -69,7 +69,7 @@ def charged_bytes() -> int:
 
 
 def memory_limit_bytes() -> int:
-    """What MLX should stay below: the GPU's recommended working set, its memory, or what the machine gives."""
+    """What MLX should stay below: the GPU's recommended working set, its memory, or the machine's."""
     info = mx.device_info()
     for key in ("max_recommended_working_set_size", "total_memory", "memory_size"):
         value = info.get(key)

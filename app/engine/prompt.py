@@ -11,6 +11,7 @@ from typing import Any
 from jinja2 import TemplateError
 
 from app.chat import ChatPrompt, PreparedPrompt, TextPrompt, continues_reply, with_object_arguments
+from app.engine.render_deadline import EndlessTemplateError, render_deadline
 from app.errors import RequestError
 from app.events import Origin
 from app.scheduler.job import Boundary
@@ -29,7 +30,10 @@ _CALLED = (
 )
 
 
-_TEMPLATE_FAILURES = (TemplateError, TypeError, ValueError, KeyError, AttributeError, IndexError)
+_TEMPLATE_FAILURES = (
+    *(TemplateError, TypeError, ValueError, KeyError, AttributeError, IndexError),
+    *(OverflowError, RecursionError, ZeroDivisionError, MemoryError),
+)
 """A template is a program over the client's data: it can fail in any way its author left open."""
 
 
@@ -52,10 +56,20 @@ class PromptRenderer:
         model: the name states are kept under.
         cache_signature: of the model's caches; see `payload.cache_signature`.
         adapter: identifies the adapter in use, empty for none.
+        template_kwargs: variables for the template where a request does not set them.
     """
 
-    def __init__(self, tokenizer: Any, *, model: str, cache_signature: str, adapter: str) -> None:
+    def __init__(
+        self,
+        tokenizer: Any,
+        *,
+        model: str,
+        cache_signature: str,
+        adapter: str,
+        template_kwargs: Mapping[str, Any] | None = None,
+    ) -> None:
         self._tokenizer = tokenizer
+        self._template_kwargs = dict(template_kwargs or {})
         self._model = model
         self._cache_signature = cache_signature
         self._adapter = adapter
@@ -75,19 +89,21 @@ class PromptRenderer:
             boundary = len(tokens) - 1
         else:
             boundary = min(common_prefix(self._encode(history), tokens), len(tokens) - 1)
+        starts_reasoning = self._starts_reasoning(text[len(history) :], continued=continued)
         return PreparedPrompt(
             tokens=tuple(tokens),
             packed=pack(tokens),
             boundaries=(Boundary(Origin.BOUNDARY, boundary),) if boundary > 0 else (),
             capture_declined=None if boundary > 0 else declined or "empty_history",
             bucket=self._bucket(chat, tenant),
-            starts_reasoning=self._starts_reasoning(text[len(history) :], continued=continued),
+            starts_reasoning=starts_reasoning,
+            may_reason=not (starts_reasoning or continued) and self._leaves_reasoning_open(text),
         )
 
     def prepare_text(self, prompt: TextPrompt, *, tenant: str) -> PreparedPrompt:
         """The tokens of a prompt that no template is put around.
 
-        Its state is kept under the bucket of conversations without tools: one that is continued as a text finds it.
+        Its state is kept in the bucket of conversations without tools, which may be gone on with as a text.
         """
         given = prompt.content
         tokens = self.tokenise(given, special=True) if isinstance(given, str) else list(given)
@@ -134,6 +150,12 @@ class PromptRenderer:
             )
         try:
             return self._apply(chat, end, [with_object_arguments(message) for message in chat.messages])
+        except EndlessTemplateError as error:
+            raise RequestError(
+                f"the model's chat template does not end with these messages: {error}",
+                param="messages",
+                code="template_timeout",
+            ) from error
         except _TEMPLATE_FAILURES as error:
             if any(message.get("tool_calls") for message in chat.messages):
                 # Some templates put a call together as text, and cannot print its arguments as an object.
@@ -146,16 +168,20 @@ class PromptRenderer:
             ) from error
 
     def _apply(self, chat: ChatPrompt, end: _End, messages: Sequence[Mapping[str, Any]]) -> str:
-        rendered: str = self._tokenizer.apply_chat_template(
-            list(messages),
-            tools=list(chat.tools) if chat.tools else None,
-            add_generation_prompt=end is _End.GENERATION_PROMPT,
-            # Left out where it is not wanted: a model's own renderer need not know it.
-            **({"continue_final_message": True} if end is _End.OPEN_REPLY else {}),
-            tokenize=False,
-            **chat.template_kwargs,
-        )
+        with render_deadline():
+            rendered: str = self._tokenizer.apply_chat_template(
+                list(messages),
+                tools=list(chat.tools) if chat.tools else None,
+                add_generation_prompt=end is _End.GENERATION_PROMPT,
+                # Left out where it is not wanted: a model's own renderer need not know it.
+                **({"continue_final_message": True} if end is _End.OPEN_REPLY else {}),
+                tokenize=False,
+                **self._variables(chat),
+            )
         return rendered
+
+    def _variables(self, chat: ChatPrompt) -> dict[str, Any]:
+        return {**self._template_kwargs, **chat.template_kwargs}
 
     def _encode(self, text: str) -> list[int]:
         ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False)
@@ -193,7 +219,7 @@ class PromptRenderer:
 
     def _bucket(self, chat: ChatPrompt, tenant: str) -> Bucket:
         signature = hashlib.blake2b(digest_size=16)
-        for part in (self._tokenizer.chat_template, dict(chat.template_kwargs), list(chat.tools or ())):
+        for part in (self._tokenizer.chat_template, self._variables(chat), list(chat.tools or ())):
             signature.update(json.dumps(part, sort_keys=True, default=str).encode())
             signature.update(b"\0")
         return Bucket(
@@ -213,6 +239,11 @@ class PromptRenderer:
             return False
         tokens = self._encode(opening)
         return bool(tokenizer.rfind_think_start(tokens) > tokenizer.rfind_think_end(tokens))
+
+    def _leaves_reasoning_open(self, text: str) -> bool:
+        """Whether a reply after this prompt may think first: the prompt has not closed the part before it."""
+        tokenizer = self._tokenizer
+        return bool(tokenizer.has_thinking) and not text.rstrip().endswith(tokenizer.think_end)
 
 
 def _next_turns(chat: ChatPrompt) -> Iterator[ChatPrompt]:

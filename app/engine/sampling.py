@@ -1,5 +1,6 @@
 """Turns a request's `Sampling` into mlx-lm samplers and logits processors. Engine thread only."""
 
+import math
 from collections.abc import Callable
 from functools import lru_cache, partial
 from typing import Any, cast
@@ -71,11 +72,15 @@ def logits_processors(sampling: Sampling) -> list[LogitsProcessor]:
 
 
 def token_logprob(logprobs: mx.array, token: int, top: int) -> TokenLogprob:
-    """The chosen token's log-probability and the `top` likeliest ones; `logprobs` has shape (vocabulary,)."""
+    """The chosen token's log-probability and the `top` likeliest ones; `logprobs` has shape (vocabulary,).
+
+    They are fewer where fewer could come at all.
+    """
     chosen = cast("float", logprobs[token].item())
     if top == 0:
         return TokenLogprob(chosen, ())
     likeliest = mx.argpartition(-logprobs, kth=top - 1)[:top]
     ids = cast("list[int]", likeliest.tolist())
     values = cast("list[float]", logprobs[likeliest].tolist())
-    return TokenLogprob(chosen, tuple(sorted(zip(ids, values, strict=True), key=lambda pair: -pair[1])))
+    possible = [pair for pair in zip(ids, values, strict=True) if pair[1] != -math.inf]
+    return TokenLogprob(chosen, tuple(sorted(possible, key=lambda pair: -pair[1])))

@@ -11,7 +11,6 @@ from mlx_lm.generate import TextStateMachine
 from app.chat import ReplyPart
 from app.engine.tool_calls import CallReader
 
-
 _GOES_ON = "normal"
 """The state of a reply in which no stop string has come."""
 
@@ -26,6 +25,7 @@ class ReplyText:
         stop: strings that end the reply; never part of it.
         starts_reasoning: whether the prompt left the model inside its thinking part.
         calls: makes text and calls of the parts.
+        thinks_with: a reply that begins with another token than this has no parts; None for any reply.
     """
 
     def __init__(
@@ -37,15 +37,19 @@ class ReplyText:
         stop: Sequence[str],
         starts_reasoning: bool,
         calls: CallReader,
+        thinks_with: int | None = None,
     ) -> None:
         self._detokenizer = detokenizer
         self._end_tokens = end_tokens
         self._parts = parts.make_state("reasoning" if starts_reasoning else "normal")
         # A machine of its own before the parts: a stop string may lie across a mark, and must be seen in the
         # text as the model wrote it. The state behind each is named by its string, to tell which it was.
-        stops = TextStateMachine({_GOES_ON: [(text, (text,)) for text in stop]} | {(text,): [] for text in stop})
+        stops = TextStateMachine(
+            {_GOES_ON: [(text, (text,)) for text in stop]} | {(text,): [] for text in stop}
+        )
         self._stops = stops.make_state(_GOES_ON)
         self._calls = calls
+        self._thinks_with = thinks_with
         self._stopped = False
         self.stop_string: str | None = None
         """The stop string that has ended the reply, if one has."""
@@ -65,6 +69,9 @@ class ReplyText:
 
     def feed(self, token: int) -> list[ReplyPart]:
         """Take the next token; returns what is certain now. Text that may become a mark waits."""
+        if self._thinks_with not in (None, token):
+            self._parts = TextStateMachine().make_state("normal")
+        self._thinks_with = None
         if token in self._end_tokens:
             return []
         self._detokenizer.add_token(token)

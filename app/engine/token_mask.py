@@ -28,7 +28,7 @@ class TokenMask:
     def __call__(self, tokens: Any, logits: mx.array) -> mx.array:
         # The model's pass goes on meanwhile: to read the last token waits for the step before, and what may
         # come after it is found on the processor.
-        mx.async_eval(logits)
+        mx.async_eval(logits)  # type: ignore[no-untyped-call]
         if not self._prompt_is_last:
             self._walk.take(int(tokens[-1].item()))
         self._prompt_is_last = False
@@ -43,8 +43,8 @@ def allow_only(logits: mx.array, allowed: bytes) -> mx.array:
 
     A network may have more outputs than there are tokens; they are not allowed.
     """
-    words = mx.array(memoryview(allowed).cast("I"))
-    bits = ((words[:, None] >> mx.arange(_WORD_BITS, dtype=mx.uint32)) & 1).reshape(-1)
+    words: Any = memoryview(allowed).cast("I")
+    bits = ((mx.array(words)[:, None] >> mx.arange(_WORD_BITS, dtype=mx.uint32)) & 1).reshape(-1)
     missing = logits.shape[-1] - bits.size
     bits = mx.pad(bits, (0, missing)) if missing > 0 else bits[: logits.shape[-1]]
     return mx.where(bits.astype(mx.bool_), logits, mx.array(-mx.inf, dtype=logits.dtype))

@@ -31,6 +31,11 @@ class ToolFormat:
     end: str
     parse: Callable[[str, Any], Any]
 
+    @property
+    def name(self) -> str:
+        """mlx-lm's name of the parser, which is that of its module."""
+        return self.parse.__module__.rpartition(".")[2]
+
 
 def tool_format(tokenizer: Any) -> ToolFormat | None:
     """What mlx-lm found in the tokenizer's settings, chat template or vocabulary; None for nothing."""

@@ -123,6 +123,9 @@ class Scheduler(Generic[P, S]):
             self._step_seconds = self._clock() - began
             self._capture(output)
             finished = self._account(output, deltas)
+            for job_id, failed in output.failed:
+                self._decoder.discard([job_id])
+                self._fail(self._running.pop(job_id), failed.message, failed.status, deltas)
             self._deliver(deltas)
             deltas = []
             try:

@@ -1,7 +1,7 @@
 """What crosses between the HTTP side and the engine thread: a job in, deltas out. All immutable."""
 
 from dataclasses import dataclass, field
-from typing import NewType
+from typing import NewType, Protocol
 
 from app.events import FinishReason, Miss, Origin, TraceRef
 from app.snapshots.entry import Bucket, TokenBytes
@@ -29,6 +29,31 @@ class Sampling:
     """None: no log-probabilities; 0: of the chosen token only; n: of the n most likely ones too."""
 
 
+class Walk(Protocol):
+    """One reply's way through what it may say. Used on the engine thread, by its row alone."""
+
+    @property
+    def failure(self) -> str:
+        """Why the reply cannot go on; empty while it can."""
+        ...
+
+    def take(self, token: int) -> None:
+        """Go on by the token that was chosen."""
+        ...
+
+    def allowed(self) -> bytes:
+        """A bit for each token that may come next, in words of 32; token 0's is the lowest of the first."""
+        ...
+
+
+class Constraint(Protocol):
+    """What a reply may say. Never changed: several jobs may share one."""
+
+    def begin(self) -> Walk:
+        """A reply's way through it, at its beginning."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Boundary:
     """A prefill position where a snapshot is taken: the state of the first `length` tokens."""
@@ -49,6 +74,8 @@ class Job:
     session: str
     max_tokens: int
     sampling: Sampling = field(default_factory=Sampling)
+    constraint: Constraint | None = None
+    """None: the reply may say anything."""
     use_snapshots: bool = True
     """False where the client opted out: no lookup and no capture."""
     trace: TraceRef | None = None

@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
-from app.scheduler.job import Delta, Generated, Job, JobId, Prefilled
+from app.scheduler.job import Delta, Failed, Generated, Job, JobId, Prefilled
 from app.snapshots.entry import Payload, TokenBytes
 
 P = TypeVar("P", bound=Payload)
@@ -16,12 +16,14 @@ class StepOutput:
     """What one engine step did.
 
     `segment_ends`: jobs whose prefill stands exactly at a segment's end now; their state may be sealed
-    until the next step. `generated`: one entry a running row.
+    until the next step. `generated`: one entry a running row. `failed`: rows that cannot go on, in place of
+    a token of theirs; they are still to be discarded.
     """
 
     prefilled: Sequence[tuple[JobId, Prefilled]]
     segment_ends: Sequence[JobId]
     generated: Sequence[tuple[JobId, Generated]]
+    failed: Sequence[tuple[JobId, Failed]] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ Flags, environment names, help texts, error messages and the documentation's tab
 Knows no layer, and no value but the one it is asked about.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, get_type_hints
 
@@ -15,6 +16,9 @@ from app.settings.schema import Settings
 from app.settings.units import Unit, format_bytes, format_seconds, parse_bytes, parse_seconds
 
 ENVIRONMENT_PREFIX = "SAMOVAR_"
+
+_OBJECT_FORM = "JSON"
+"""The placeholder of a setting that is an object, written as text: in a file a table would be a section."""
 
 HIDDEN = "(hidden)"
 """What is shown of a secret."""
@@ -60,6 +64,8 @@ class Key:
     description: str
     hint: str
     secret: bool = False
+    check: Callable[[Any], object] | None = None
+    """Raises ValueError for a value of the right type that is no use."""
 
     @property
     def dotted(self) -> str:
@@ -103,11 +109,16 @@ class Key:
             value = written
             if self.unit is not None and written not in self.words:
                 value = parse_bytes(written) if self.unit is Unit.BYTES else parse_seconds(written)
+            if self.form == _OBJECT_FORM and isinstance(written, str):
+                value = msgspec.json.decode(written)
             # Lax, because text is all that the environment and flags can give: "8080", "true".
-            return msgspec.convert(value, self.annotation, strict=False)
-        except (ValueError, msgspec.ValidationError):
+            value = msgspec.convert(value, self.annotation, strict=False)
+            if self.check is not None:
+                self.check(value)
+        except (ValueError, msgspec.DecodeError):
             hint = f"; {self.hint}" if self.hint else ""
             raise ValueError(f"must be {self.allowed}{hint}") from None
+        return value
 
     def value_in(self, settings: Settings) -> object:
         """What `settings` says of it."""
@@ -125,6 +136,8 @@ class Key:
             return format_seconds(value)
         if isinstance(value, bool):
             return str(value).lower()
+        if isinstance(value, dict):
+            return msgspec.json.encode(value).decode()
         return str(value) or '""'
 
 
@@ -169,6 +182,7 @@ def _key(section: str, field: FieldInfo, annotation: Any) -> Key:
         allowed=extra.get("allowed") or _joined([*words, *([quantity] if quantity else [])]),
         description=extra["description"],
         hint=extra.get("hint", ""),
+        check=extra.get("check"),
         secret=extra.get("secret", False),
     )
 
@@ -208,6 +222,8 @@ def _describe(kind: inspect.Type, unit: Unit | None) -> tuple[str, str]:
             words = "NUMBER", f"a number from {low} to {high}"
         case inspect.StrType(min_length=shortest):
             words = "TEXT", "text that is not empty" if shortest else "text"
+        case inspect.DictType():
+            words = _OBJECT_FORM, 'a JSON object as text, such as {"enable_thinking": false}'
         case _:
             raise TypeError(f"no words for settings of type {kind}")
     return words

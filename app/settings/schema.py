@@ -6,10 +6,11 @@ in its name; where the name a user writes differs, `field(name=…)` says so.
 """
 
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, field
 
+from app.settings.pattern import check_pattern
 from app.settings.units import Unit
 
 Auto = Literal["auto"]
@@ -58,7 +59,7 @@ class Server(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     cors_origins: Annotated[
         str,
         Meta(
-            pattern=r"^(\*|https?://[^\s,/*]+(\s*,\s*https?://[^\s,/*]+)*)?$",
+            pattern=r"^(\*|[a-z][a-z0-9+.-]*://[^\s,/*]+(\s*,\s*[a-z][a-z0-9+.-]*://[^\s,/*]+)*)?$",
             extra={"allowed": "empty, *, or origins such as https://example.org, separated by commas"},
             description="Origins whose web pages may call the server from a browser; empty lets none.",
         ),
@@ -112,6 +113,9 @@ class Model(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     alias: Annotated[
         str, Meta(description="Name clients see and ask for; empty derives it from the model's path.")
     ]
+    aliases: Annotated[
+        str, Meta(description="More names that clients may ask for, separated by commas; empty adds none.")
+    ]
     revision: Annotated[
         str, Meta(description="Branch, tag or commit of the hub repository; empty is its default branch.")
     ]
@@ -123,6 +127,13 @@ class Model(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         str,
         Meta(
             description="File with a Jinja chat template to use instead of the model's own; empty keeps it."
+        ),
+    ]
+    template_kwargs: Annotated[
+        dict[str, Any],
+        Meta(
+            description="Variables for the chat template, where a request's chat_template_kwargs do not set"
+            " them."
         ),
     ]
     context_length: Annotated[
@@ -290,6 +301,14 @@ class Snapshots(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         Meta(
             description="Memory for replies' reasoning, for clients that leave it out later; off keeps none.",
             extra={"hint": "to keep no reasoning write off"},
+        ),
+    ]
+    ignored_system_lines: Annotated[
+        str,
+        Meta(
+            extra={"check": check_pattern, "allowed": "empty, or a regular expression of Python"},
+            description="Regular expression; lines of system prompts that it is found in are left out, because"
+            " they change from request to request. Empty leaves all in.",
         ),
     ]
 

@@ -38,6 +38,16 @@ class LogFile:
                 f"The log file {self._path} (telemetry.log_file) cannot be written: {error.strerror}."
             ) from error
 
+    def close(self) -> None:
+        """Give up what a full disk has refused so far: Python would fail on it once more on its way out."""
+        for stream in (sys.stdout, sys.stderr):
+            try:
+                stream.flush()
+            except OSError:
+                nowhere = os.open(os.devnull, os.O_WRONLY)
+                os.dup2(nowhere, stream.fileno())
+                os.close(nowhere)
+
     def follow(self) -> None:
         """Begin a new file if the one in use was moved or removed; where that fails, go on in the old one."""
         try:

@@ -6,8 +6,8 @@ from app.settings.keys import Key, all_keys
 from app.settings.units import Unit
 from charts.source.shapes import NOT_EMPTY, Schema, closed, matching, whole
 
-SET_BY_THE_CHART = frozenset({"model.path", "model.revision"})
-"""What `model` of values.yaml says."""
+SET_BY_THE_CHART = frozenset({"model.path", "model.revision", "auth.key"})
+"""What `model` of values.yaml says, and a secret, which no file of values should hold."""
 
 # Other numbers of the chart are computed from these, which templates cannot do with "1h30m".
 _SECONDS_ONLY: dict[str, Schema] = {

@@ -5,15 +5,17 @@ import json
 
 import mlx.core as mx
 import pytest
+from mlx.utils import tree_flatten
 from mlx_lm.tool_parsers import qwen3_coder
+from mlx_lm.tuner.utils import linear_to_lora_layers
 
 from app.engine.decoder import BatchDecoder, BatchLimits
 from app.engine.loader import ModelSource, context_length, load_model
 from app.engine.memory import (
-    available_bytes,
     default_max_arrays,
     device_memory,
     memory_limit_bytes,
+    memory_limits,
 )
 from app.engine.tool_calls import tool_format
 from app.engine.warmup import warm_up
@@ -46,6 +48,92 @@ def test_an_alias_is_the_name_and_the_models_own_names_still_work(tmp_path):
 
     assert (model.name, model.context_length) == ("house-model", 512)
     assert set(model.aliases) == {"raw", str(folder)}
+
+
+def test_more_names_can_be_given(tmp_path):
+    """Beside the alias and the model's own."""
+    folder = make_tiny_model(tmp_path / "raw", "llama")
+
+    model = load(tmp_path, path=str(folder), alias="house", more_aliases=("gpt-4o", "house"))
+
+    assert model.name == "house"
+    assert set(model.aliases) == {"gpt-4o", "raw", str(folder)}
+
+
+def test_the_load_says_how_far_it_is(tmp_path):
+    """Weights are told by their bytes, up to all of them, after the steps that cannot say."""
+    folder = make_tiny_model(tmp_path / "m", "llama")
+    told = []
+
+    model = load_model(
+        ModelSource(path=str(folder)),
+        cache_folder=tmp_path,
+        progress=lambda what, done, total: told.append((what, done, total)),
+    )
+
+    whole = sum(weight.nbytes for _, weight in tree_flatten(model.network.parameters()))
+    assert told == [
+        ("finding the model", 0, 1),
+        ("finding the model", 1, 1),
+        ("loading the weights", 0, whole),
+        ("loading the weights", whole, whole),
+    ]
+
+
+def test_a_repositorys_code_does_not_run_unless_it_is_trusted(tmp_path):
+    """A model whose class is in its own folder is refused in one sentence; trusted, its code runs."""
+    folder = make_tiny_model(tmp_path / "m", "llama")
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"model_file": "own.py"}))
+    (folder / "own.py").write_text(
+        "from pathlib import Path\nfrom mlx_lm.models.llama import *\n"
+        "Path(__file__).with_name('ran').write_text('')\n"
+    )
+
+    with pytest.raises(ModelError, match="cannot be loaded: .*trust_remote_code"):
+        load(tmp_path, path=str(folder))
+    assert not (folder / "ran").exists()
+    assert load(tmp_path, path=str(folder), trust_remote_code=True).family == "llama"
+    assert (folder / "ran").exists()
+
+
+def test_an_adapter_changes_what_the_model_says(tmp_path):
+    """Its weights are in use, and states under it are not those of the bare model."""
+    folder = make_tiny_model(tmp_path / "m", "llama")
+    adapter = tmp_path / "adapter"
+    bare = load(tmp_path, path=str(folder))
+    make_adapter(bare.network, adapter)
+
+    adapted = load(tmp_path, path=str(folder), adapter_path=str(adapter))
+
+    prompt = mx.array([[1, 2, 3, 4]])
+    assert not mx.allclose(bare.network(prompt), adapted.network(prompt))
+    assert (bare.adapter, adapted.adapter) == ("", str(adapter))
+
+
+def test_variables_of_the_template_that_are_ours_cannot_be_set(tmp_path):
+    """Else a setting could decide what is rendered."""
+    folder = make_tiny_model(tmp_path / "m", "llama")
+
+    with pytest.raises(ModelError, match=r"messages, tools cannot be set in model\.template_kwargs"):
+        load(tmp_path, path=str(folder), template_kwargs={"tools": [], "messages": [], "mood": "good"})
+
+
+def make_adapter(network, folder):
+    """Write a LoRA adapter of the network's attention, with weights that are not zero."""
+    settings = {"rank": 4, "scale": 10.0, "dropout": 0.0}
+    linear_to_lora_layers(network, 1, settings)
+    mx.random.seed(1)
+    weights = {
+        name: mx.random.normal(weight.shape)
+        for name, weight in tree_flatten(network.parameters())
+        if "lora_" in name
+    }
+    folder.mkdir()
+    mx.save_safetensors(str(folder / "adapters.safetensors"), weights)
+    (folder / "adapter_config.json").write_text(
+        json.dumps({"fine_tune_type": "lora", "num_layers": 1, "lora_parameters": settings})
+    )
 
 
 def test_a_chat_template_of_ones_own_replaces_the_models(tmp_path):
@@ -144,12 +232,13 @@ def test_a_model_that_cannot_speak_is_found_at_the_start(tiny):
 def test_the_devices_memory_is_told_in_bytes_by_kind():
     """What is in use shows up, and the limit is that of a real machine."""
     gc.collect()  # what earlier tests left must not be freed between the two readings
-    before = device_memory()["active"]
+    before = device_memory(2**30)["active"]
     held = mx.zeros((1024, 1024), dtype=mx.float32)
     mx.eval(held)
 
-    assert device_memory()["active"] - before >= held.nbytes
+    assert device_memory(2**30)["active"] - before >= held.nbytes
     assert memory_limit_bytes() > 2**30
-    assert 2 * available_bytes(2**20) == memory_limit_bytes() - 2**20
-    assert available_bytes(memory_limit_bytes()) == 1, "a model that fills the memory leaves a valid limit"
+    limits = memory_limits(2**30, 2**20)
+    assert 2 * limits.available_bytes(2**20) == 2**30 - 2 * 2**20
+    assert limits.available_bytes(2**30) == 1, "a model that fills the memory leaves a valid limit"
     assert default_max_arrays() != 0

@@ -69,6 +69,30 @@ def test_a_stop_string_that_spans_tokens_ends_the_text_before_it(tiny):
     assert joined(pieces) == "one two "
 
 
+@pytest.mark.parametrize(
+    ("stop", "first"), [(["normal", "one", " two"], "one"), (["x", "wo"], "wo"), (["x"], None)]
+)
+def test_it_says_which_stop_string_ended_it(tiny, stop, first):
+    """The one that was complete first, whatever it is called; none where none came."""
+    answer, _ = say(tiny, "one two END three", stop=stop)
+
+    assert answer.stop_string == first
+
+
+def test_it_says_how_long_a_call_is_that_is_not_read_yet(tiny):
+    """From its first character on until its end, when reading it is over."""
+    answer = reply(tiny, transitions=THINKING, tools=TOOLS)
+    lengths = []
+    for token in tiny("llama").tokenizer.encode(
+        'a<tool_call>{"name": "now"}</tool_call>b', add_special_tokens=False
+    ):
+        answer.feed(token)
+        lengths.append(answer.call_characters)
+
+    assert max(lengths) >= len('{"name": "now"}')
+    assert lengths[0] == lengths[-1] == 0
+
+
 def test_text_that_only_looks_like_a_stop_string_is_not_lost(tiny):
     """What was held back comes when it turns out to be text, at the latest at the end."""
     answer, pieces = say(tiny, "the EN of the story, EN", stop=["END"])

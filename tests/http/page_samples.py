@@ -38,16 +38,36 @@ def recent(**changes: Any) -> RecentRequest:
 RECENT = (
     recent(),
     recent(
-        ended_unix_seconds=1_799_999_968.0, prompt_tokens=1_204, cached_tokens=0, hit=False, miss=Miss.DIVERGED,
-        time_to_first_token_seconds=1.62, completion_tokens=96, session_hash="c01d77aa93e2f518",
+        ended_unix_seconds=1_799_999_968.0,
+        hit=False,
+        miss=Miss.DIVERGED,
+        prompt_tokens=1_204,
+        cached_tokens=0,
+        completion_tokens=96,
+        time_to_first_token_seconds=1.62,
+        session_hash="c01d77aa93e2f518",
     ),
     recent(
-        ended_unix_seconds=1_799_999_951.0, status=429, outcome=Outcome.REFUSED, hit=None, prompt_tokens=0,
-        cached_tokens=0, completion_tokens=0, time_to_first_token_seconds=None, session_hash=None,
+        ended_unix_seconds=1_799_999_951.0,
+        status=429,
+        outcome=Outcome.REFUSED,
+        hit=None,
+        prompt_tokens=0,
+        cached_tokens=0,
+        completion_tokens=0,
+        time_to_first_token_seconds=None,
+        session_hash=None,
     ),
-    recent(ended_unix_seconds=1_799_999_870.0, hit=False, miss=Miss.EMPTY, cached_tokens=0, prompt_tokens=58,
-           time_to_first_token_seconds=0.48, completion_tokens=23, session_hash="5f2c9e0d1b7a4c36"),
-)  # fmt: skip
+    recent(
+        ended_unix_seconds=1_799_999_870.0,
+        hit=False,
+        miss=Miss.EMPTY,
+        prompt_tokens=58,
+        cached_tokens=0,
+        completion_tokens=23,
+        time_to_first_token_seconds=0.48,
+    ),
+)
 
 
 async def main() -> None:

@@ -18,15 +18,31 @@ from tests.support.serving import Serving, chat_body, serving
 CHAT = ("POST", "/v1/chat/completions")
 PROBES = ("/livez", "/readyz", "/startupz")
 
+_SAID = [{"role": "user", "content": "Hello"}]
+ASKED: dict[str, dict[str, Any]] = {
+    "/v1/chat/completions": {"messages": _SAID},
+    "/v1/completions": {"prompt": "Hello"},
+    "/v1/responses": {"input": "Hello"},
+    "/v1/messages": {"model": "scripted", "messages": _SAID, "max_tokens": 9},
+}
+"""Each route that the engine answers → the least that can be asked of it."""
+COUNTED: dict[str, dict[str, Any]] = {
+    "/v1/messages/count_tokens": {"model": "scripted", "messages": _SAID},
+    "/v1/tokenize": {"prompt": "Hello"},
+    "/v1/detokenize": {"tokens": [72]},
+    "/v1/apply-template": {"messages": _SAID},
+}
+"""The same of those that only the model's tokens are needed for."""
+
 ROUTES: dict[tuple[str, str], set[str]] = {
-    CHAT: {"ann", "bob-2"},
+    **{("POST", path): {"ann", "bob-2"} for path in (*ASKED, *COUNTED)},
     ("GET", "/v1/models"): {"ann", "bob-2", "scraper", "admin"},
     ("GET", "/v1/models/scripted"): {"ann", "bob-2", "scraper", "admin"},
     ("GET", "/v1/cache/stats"): {"ann", "bob-2", "admin"},
     ("DELETE", "/v1/cache/sessions/s"): {"ann", "bob-2", "admin"},
     ("POST", "/v1/cache/reset"): {"admin"},
-    ("GET", "/v1/overview"): {"scraper", "admin"},
     ("GET", "/metrics"): {"scraper"},
+    ("GET", "/v1/overview"): {"scraper", "admin"},
     ("GET", "/"): {"ann", "bob-2", "scraper", "admin"},
     ("GET", "/docs"): {"ann", "bob-2", "scraper", "admin"},
     ("GET", "/docs/openapi.json"): {"ann", "bob-2", "scraper", "admin"},
@@ -39,9 +55,9 @@ async def ask(
 ) -> httpx.Response:
     """One request, answered by the engine if it comes so far."""
     method, path = route
-    body = chat_body() if route == CHAT else None
+    body = ASKED.get(path) or COUNTED.get(path)
     asking = asyncio.ensure_future(served.client.request(method, path, json=body, headers=headers))
-    if route == CHAT:
+    if path in ASKED:
         answering = asyncio.ensure_future(served.engine.answer("Hi"))
         await asyncio.wait([asking, answering], return_when=asyncio.FIRST_COMPLETED)
         if not answering.done():
@@ -52,7 +68,7 @@ async def ask(
 @pytest.mark.parametrize("route", ROUTES, ids=" ".join)
 async def test_each_route_is_for_the_keys_of_its_scope(route: tuple[str, str]) -> None:
     """No key and an unknown one are 401, a key of another scope 403, and the right one is served."""
-    async with serving(keyring=Keyring(KEYS), docs_need_key=True) as served:
+    async with serving(keyring=Keyring(KEYS), public=True) as served:
         nobody = await ask(served, route)
         unknown = await ask(served, route, {"authorization": "Bearer sk-samovar-guessed"})
         assert [nobody.status_code, unknown.status_code] == [401, 401]
@@ -65,7 +81,7 @@ async def test_each_route_is_for_the_keys_of_its_scope(route: tuple[str, str]) -
                 assert answer.headers["www-authenticate"].startswith(
                     'Bearer realm="samovar", error="insufficient_scope", scope="'
                 )
-                assert answer.json()["error"]["code"] == "insufficient_scope"
+                assert answer.json()["error"]["type"] == "permission_error"
 
 
 async def test_every_route_is_in_the_table_above() -> None:
@@ -85,7 +101,7 @@ async def test_every_route_is_in_the_table_above() -> None:
 
 async def test_probes_ask_for_no_key() -> None:
     """Supervisors have none."""
-    async with serving(keyring=Keyring(KEYS), docs_need_key=True) as served:
+    async with serving(keyring=Keyring(KEYS), public=True) as served:
         for probe in PROBES:
             assert (await served.client.get(probe)).status_code == 200
 
@@ -172,12 +188,17 @@ async def test_the_official_client_understands_refusals() -> None:
         assert (await first).choices[0].message.content == "Hi"
 
 
-async def test_a_tenant_goes_with_the_prompt() -> None:
-    """The key's tenant is what the model is given; two keys of one tenant are one."""
+@pytest.mark.parametrize("path", ASKED)
+async def test_a_tenant_goes_with_the_prompt(path: str) -> None:
+    """The key's tenant is the bucket's, by every API; two keys of one tenant are one."""
     async with serving(keyring=Keyring(KEYS)) as served:
+        tenants = []
         for name in ("ann", "bob", "bob-2"):
-            await ask(served, CHAT, bearer(name))
-        assert [tenant for _, _, tenant in served.model.prepared] == ["ann", "bob", "bob"]
+            asking = served.client.post(path, json=ASKED[path], headers=bearer(name))
+            answer, job = await asyncio.gather(asking, served.engine.answer("Hi"))
+            assert answer.status_code == 200
+            tenants.append(job.bucket.tenant)
+        assert tenants == ["ann", "bob", "bob"]
 
 
 async def test_everybody_is_one_tenant_without_keys() -> None:
@@ -293,12 +314,40 @@ async def test_pages_for_people_are_locked_down() -> None:
             assert headers["cache-control"] == "no-store"
 
 
+@pytest.mark.parametrize(
+    ("origin", "host", "status"),
+    [
+        (None, "evil.example.org", 200),
+        ("https://evil.example.org", None, 403),
+        ("null", None, 403),
+        ("http://evil.example.org", "evil.example.org", 403),
+        ("https://app.example.org", None, 200),
+        ("http://localhost:8080", "localhost:8080", 200),
+        ("http://[::1]:8080", "[::1]:8080", 200),
+        ("http://localhost.evil.org", "localhost.evil.org", 403),
+    ],
+)
+async def test_pages_of_others_cannot_use_a_server_without_keys(
+    origin: str | None, host: str | None, status: int
+) -> None:
+    """Nor under a name of their own that points here; its own can, and so can programs and named origins."""
+    headers = {name: value for name, value in (("origin", origin), ("host", host)) if value is not None}
+    async with serving(cors_origins=["https://app.example.org"]) as served:
+        for method, path in (("POST", "/v1/cache/reset"), ("GET", "/v1/models")):
+            assert (await served.client.request(method, path, headers=headers)).status_code == status
+        assert served.engine.resets == [None] * (status == 200)
+    async with serving(keyring=Keyring(KEYS), cors_origins=[]) as served:
+        answer = await served.client.get("/v1/models", headers=headers | bearer("ann"))
+        assert answer.status_code == 200, "where there are keys, a page has none"
+
+
 async def test_no_origin_is_let_in_unless_it_was_named() -> None:
     """CORS is off; where origins are named, theirs alone are, and their browsers may ask before they send."""
     here, elsewhere = "https://app.example.org", "https://evil.example.org"
     asks = {"access-control-request-method": "POST", "access-control-request-headers": "authorization"}
     async with serving() as served:
         answer = await served.client.get("/v1/models", headers={"origin": elsewhere})
+        assert answer.status_code == 403
         assert not [name for name in answer.headers if name.startswith("access-control")]
         answer = await served.client.options("/v1/models", headers={"origin": elsewhere, **asks})
         assert not [name for name in answer.headers if name.startswith("access-control")]

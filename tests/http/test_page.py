@@ -1,16 +1,17 @@
 """The page at `/`, as a browser shows it and as everybody else gets it."""
 
+import itertools
 import json
 from html.parser import HTMLParser
+from pathlib import Path
 
-import pytest
 from playwright.async_api import Page
 
 from app.api.page.facts import SnapshotFill
 from app.api.ports import Phase, Progress
 from app.auth.keyring import Keyring
 from tests.http.page_samples import HOSTILE, RECENT, recent
-from tests.support.browser import Scheme, chromium, opened
+from tests.support.browser import Scheme, Watched, chromium, opened
 from tests.support.keys import KEYS, SECRETS, bearer
 from tests.support.scripted_engine import CharacterModel
 from tests.support.serving import serving
@@ -18,38 +19,18 @@ from tests.support.serving import serving
 LEAST_CONTRAST = 4.5
 """Of text to its ground, by WCAG 2.2 AA (1.4.3)."""
 
-CONTRASTS = """
-() => {
-  const canvas = Object.assign(document.createElement("canvas"), {width: 1, height: 1}).getContext("2d", {willReadFrequently: true});
-  const parts = (colour) => {
-    canvas.clearRect(0, 0, 1, 1);
-    canvas.fillStyle = colour;
-    canvas.fillRect(0, 0, 1, 1);
-    return [...canvas.getImageData(0, 0, 1, 1).data];
-  };
-  const luminance = (rgb) => {
-    const [r, g, b] = rgb.map((v) => v / 255).map((v) => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
-    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
-  };
-  const ground = (element) => {
-    for (let at = element; at; at = at.parentElement) {
-      const colour = parts(getComputedStyle(at).backgroundColor);
-      if (colour[3] === 255) return colour.slice(0, 3);
-    }
-    throw new Error("no ground");
-  };
-  const texts = [];
-  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-  while (walker.nextNode()) {
-    const element = walker.currentNode.parentElement;
-    if (!walker.currentNode.textContent.trim() || !element.checkVisibility()) continue;
-    const [light, dark] = [luminance(parts(getComputedStyle(element).color).slice(0, 3)), luminance(ground(element))]
-      .sort((a, b) => b - a);
-    texts.push([walker.currentNode.textContent.trim(), (light + 0.05) / (dark + 0.05)]);
-  }
-  return texts;
-}
-"""
+CONTRASTS = Path(__file__).with_name("contrasts.js").read_text()
+
+NONE = "\N{EN DASH}"
+
+ROUTE, TALK = "/v1/chat/completions", "5f2c9e0d1b7a4c36"
+SHOWN = [
+    ["08:00:00", ROUTE, "completed (200)", "hit", "31,482", "31,207", "412", "214 ms", TALK],
+    ["07:59:28", ROUTE, "completed (200)", "miss: diverged", "1,204", "0", "96", "1.6 s", "c01d77aa93e2f518"],
+    ["07:59:11", ROUTE, "refused (429)", NONE, "0", "0", "0", NONE, NONE],
+    ["07:57:50", ROUTE, "completed (200)", "miss: empty", "58", "0", "23", "480 ms", TALK],
+]
+"""The table of `RECENT`."""
 
 
 async def cells(page: Page) -> list[list[str]]:
@@ -57,39 +38,34 @@ async def cells(page: Page) -> list[list[str]]:
     return [await row.get_by_role("cell").all_inner_texts() for row in await page.locator("tbody tr").all()]
 
 
-@pytest.mark.parametrize("width", [390, 1280])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-async def test_the_page_shows_the_server_at_a_glance(scheme: Scheme, width: int) -> None:
-    """Model, phase, store and requests are there, readable at each width and light; nothing else is asked."""
-    async with serving(recent_requests=RECENT) as served, chromium() as browser:
-        async with opened(browser, served.url, width=width, scheme=scheme) as watched:
-            page = watched.page
-            await page.get_by_role("cell").first.wait_for()
+async def check_shown(watched: Watched, url: str, width: int) -> None:
+    """Everything is there, has contrast, and needs no scrolling to the side; nothing else was asked for."""
+    page = watched.page
+    await page.get_by_role("cell").first.wait_for()
+    shown = await page.locator("main").inner_text()
+    for text in ("ready", "1 h 2 min", "scripted", "4,096 tokens", "3.0 GiB of 4.0 GiB", "6.0 GiB"):
+        assert text in shown
+    assert "The conversations of late need more" in shown
+    fill = page.get_by_role("progressbar", name="Share of the capacity in use")
+    assert await fill.evaluate("bar => bar.value") == 0.75
+    assert await cells(page) == SHOWN
+    assert await page.evaluate("document.documentElement.scrollWidth") <= width
+    contrasts = await page.evaluate(CONTRASTS)
+    assert len(contrasts) > 30
+    assert [text for text, ratio in contrasts if ratio < LEAST_CONTRAST] == []
+    assert watched.asked == {
+        f"{url}{path}" for path in ("/", "/page/page.css", "/page/page.js", "/page/icon.svg", "/v1/overview")
+    }
 
-            shown = await page.locator("main").inner_text()
-            for text in ("ready", "1 h 2 min", "scripted", "4,096 tokens", "3.0 GiB of 4.0 GiB", "6.0 GiB"):
-                assert text in shown
-            assert "The conversations of late need more" in shown
-            fill = page.get_by_role("progressbar", name="Share of the capacity in use")
-            assert await fill.evaluate("bar => bar.value") == 0.75
-            assert await cells(page) == [
-                [when, "/v1/chat/completions", *more]
-                for when, *more in (
-                    ("08:00:00", "completed (200)", "hit", "31,482", "31,207", "412", "214 ms", "5f2c9e0d1b7a4c36"),
-                    ("07:59:28", "completed (200)", "miss: diverged", "1,204", "0", "96", "1.6 s", "c01d77aa93e2f518"),
-                    ("07:59:11", "refused (429)", "–", "0", "0", "0", "–", "–"),
-                    ("07:57:50", "completed (200)", "miss: empty", "58", "0", "23", "480 ms", "5f2c9e0d1b7a4c36"),
-                )
-            ]  # fmt: skip
-            assert await page.evaluate("document.documentElement.scrollWidth") <= width
-            contrasts = await page.evaluate(CONTRASTS)
-            assert len(contrasts) > 30
-            assert [text for text, ratio in contrasts if ratio < LEAST_CONTRAST] == []
-            assert watched.asked == {
-                f"{served.url}{path}"
-                for path in ("/", "/page/page.css", "/page/page.js", "/page/icon.svg", "/v1/overview")
-            }
-        assert watched.complaints == []
+
+async def test_the_page_shows_the_server_at_a_glance() -> None:
+    """Model, phase, store and requests are there and readable at each width and light; nothing complains."""
+    schemes: tuple[Scheme, ...] = ("light", "dark")
+    async with serving(recent_requests=RECENT) as served, chromium() as browser:
+        for scheme, width in itertools.product(schemes, (390, 1280)):
+            async with opened(browser, served.url, width=width, scheme=scheme) as watched:
+                await check_shown(watched, served.url, width)
+            assert watched.complaints == []
 
 
 async def test_the_page_follows_a_load_to_its_end() -> None:
@@ -124,7 +100,7 @@ async def test_the_page_shows_what_clients_sent_as_text() -> None:
 async def test_the_page_asks_for_a_key_where_one_is_needed() -> None:
     """A wrong key is told of; the right one shows the numbers, and stays in this tab."""
     async with (
-        serving(keyring=Keyring(KEYS), docs_need_key=True) as served,
+        serving(keyring=Keyring(KEYS), public=True) as served,
         chromium() as browser,
         opened(browser, served.url) as watched,
     ):
@@ -141,13 +117,11 @@ async def test_the_page_asks_for_a_key_where_one_is_needed() -> None:
 
 async def test_the_page_says_when_the_server_has_gone() -> None:
     """What is shown stays, and is said to be old."""
-    async with chromium() as browser:
-        async with serving() as served:
-            async with opened(browser, served.url) as watched:
-                await watched.page.get_by_text("scripted", exact=True).wait_for()
-                await watched.page.route("**/v1/overview", lambda route: route.abort())
-                await watched.page.get_by_role("status").get_by_text("does not answer").wait_for()
-                assert await watched.page.get_by_text("scripted", exact=True).is_visible()
+    async with chromium() as browser, serving() as served, opened(browser, served.url) as watched:
+        await watched.page.get_by_text("scripted", exact=True).wait_for()
+        await watched.page.route("**/v1/overview", lambda route: route.abort())
+        await watched.page.get_by_role("status").get_by_text("does not answer").wait_for()
+        assert await watched.page.get_by_text("scripted", exact=True).is_visible()
 
 
 async def test_a_browser_gets_the_page_and_a_program_the_addresses() -> None:
@@ -164,17 +138,17 @@ async def test_a_browser_gets_the_page_and_a_program_the_addresses() -> None:
 async def test_the_page_is_locked_down_and_holds_nothing_secret() -> None:
     """Its policy lets it run and load its own files alone; without a key it is only an empty frame."""
     html = {"accept": "text/html"}
-    async with serving(keyring=Keyring(KEYS), docs_need_key=True) as served:
+    async with serving(keyring=Keyring(KEYS), public=True) as served:
         page = await served.client.get("/", headers=html)
         files = [await served.client.get(f"/page/{name}") for name in ("page.js", "page.css", "icon.svg")]
 
         for answer in (page, *files):
             assert answer.status_code == 200
-            policy = answer.headers.get_list("content-security-policy")
-            assert policy == [
+            (policy,) = answer.headers.get_list("content-security-policy")
+            assert policy == (
                 "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self';"
                 " base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-            ]
+            )
             assert answer.headers["x-content-type-options"] == "nosniff"
             assert "scripted" not in answer.text
         assert (await served.client.get("/page/page.py")).status_code == 404

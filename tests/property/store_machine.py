@@ -40,7 +40,7 @@ TOKENS = st.lists(TOKEN, min_size=2, max_size=6).map(tuple)
 TAILS = st.lists(TOKEN, max_size=3).map(tuple)
 TENANTS = st.sampled_from(["acme", "other"])
 QUOTAS: st.SearchStrategy[dict[str, int]] = st.sampled_from(
-    [{}, {"acme": 11}, {"acme": 18}, {"acme": 18, "other": 11}]
+    [{}, {}, {}, {"acme": 11}, {"acme": 18, "other": 11}]
 )
 PAYLOADS = st.builds(
     Block,

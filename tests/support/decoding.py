@@ -51,6 +51,7 @@ def run_all(
         left.add(job.id)
     while left:
         output = decoder.step()
+        assert not output.failed, output.failed
         for job_id, progress in output.prefilled:
             ran[job_id].prefilled.append(progress)
         for job_id in output.segment_ends:

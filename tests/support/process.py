@@ -17,6 +17,7 @@ from openai import OpenAI
 
 READY_SECONDS = 120
 END_SECONDS = 60
+COMMAND = ("-m", "app")
 _GREETING = re.compile(r"^Samovar serves (?P<model>\S+) at (?P<url>\S+)$")
 
 
@@ -32,15 +33,22 @@ class Samovar:
         flags: of `samovar serve`; a free port is taken.
         environment: added to a clean one.
         folder: the working directory, so that no stray configuration file is read.
+        program: what Python runs in place of the command itself.
     """
 
-    def __init__(self, *flags: str, folder: Path, environment: dict[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        *flags: str,
+        folder: Path,
+        environment: dict[str, str] | None = None,
+        program: Sequence[str] = COMMAND,
+    ) -> None:
         self.lines: list[str] = []
         self.url = ""
         self.model = ""
         self._greeting: queue.Queue[re.Match[str] | None] = queue.Queue()
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "app", "serve", "--port", "0", *flags],
+            [sys.executable, *program, "serve", "--port", "0", *flags],
             cwd=folder,
             env=clean_environment(
                 **{"PYTHONPATH": str(Path.cwd()), "SAMOVAR_SERVER__STATE_FOLDER": str(folder / "state")}
@@ -115,9 +123,11 @@ class Samovar:
 
 
 @contextlib.contextmanager
-def samovar(*flags: str, folder: Path, environment: dict[str, str] | None = None) -> Iterator[Samovar]:
+def samovar(
+    *flags: str, folder: Path, environment: dict[str, str] | None = None, program: Sequence[str] = COMMAND
+) -> Iterator[Samovar]:
     """A ready server for a block; it must end with exit code 0 afterwards, unless it has ended already."""
-    server = Samovar(*flags, folder=folder, environment=environment)
+    server = Samovar(*flags, folder=folder, environment=environment, program=program)
     try:
         yield server.wait_ready()
         if server.process.poll() is None:

@@ -8,6 +8,7 @@ import contextlib
 import queue
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from app.api.ports import (
     ChatPrompt,
@@ -19,6 +20,7 @@ from app.api.ports import (
     PreparedPrompt,
     Progress,
     ReplyPart,
+    ReplySchema,
     TextPrompt,
     ToolCall,
     ToolUse,
@@ -26,7 +28,7 @@ from app.api.ports import (
 from app.api.stream import LoopSink
 from app.errors import RequestError
 from app.events import FinishReason, Miss, Origin, Warmup
-from app.scheduler.job import Boundary, Delta, Failed, Generated, Job, JobId, Started, TokenLogprob
+from app.scheduler.job import Boundary, Delta, Failed, Generated, Job, JobId, Started, TokenLogprob, Walk
 from app.snapshots.entry import Bucket, pack
 
 THINK, ANSWER, CALL, END_OF_TURN = "⟨", "⟩", "⟦", "\x04"
@@ -76,7 +78,7 @@ class CharacterModel:
             tokens=tokens,
             packed=pack(tokens),
             boundaries=(Boundary(Origin.BOUNDARY, len(tokens) - 1),),
-            bucket=Bucket(model=self.name, cache_signature="characters"),
+            bucket=Bucket(model=self.name, cache_signature="characters", tenant=tenant),
             verbatim=isinstance(prompt, TextPrompt),
         )
 
@@ -92,8 +94,23 @@ class CharacterModel:
     def text_of(self, tokens: Sequence[int]) -> str:
         return "".join(map(chr, tokens))
 
+    def constraint(
+        self,
+        chat: ChatPrompt,
+        prompt: PreparedPrompt,
+        *,
+        schema: ReplySchema | None,
+        tools: ToolUse | None,
+    ) -> "AskedConstraint | None":
+        return AskedConstraint(schema, tools) if schema or (tools and tools.must) else None
+
     def text_stream(
-        self, prompt: PreparedPrompt, *, stop: Sequence[str], tools: ToolUse | None = None
+        self,
+        prompt: PreparedPrompt,
+        *,
+        stop: Sequence[str],
+        tools: ToolUse | None = None,
+        schema: ReplySchema | None = None,
     ) -> "CharacterText":
         return CharacterText(stop, tools=tools, verbatim=prompt.verbatim)
 
@@ -107,6 +124,17 @@ class CharacterModel:
 
     def token_text(self, token: int) -> bytes:
         return chr(token).encode()
+
+
+@dataclass(frozen=True)
+class AskedConstraint:
+    """What a reply was to be held to, for a test to look at; the scripted engine says what it is told."""
+
+    schema: ReplySchema | None
+    tools: ToolUse | None
+
+    def begin(self) -> Walk:
+        raise AssertionError("the scripted engine follows no constraint")
 
 
 class CharacterText:

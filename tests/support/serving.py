@@ -90,7 +90,7 @@ async def serving(
     capture_content: bool = False,
     clock: Clock = monotonic,
     keyring: Keyring | None = None,
-    docs_need_key: bool = False,
+    public: bool = False,
     cors_origins: Sequence[str] = (),
     snapshot_fill: SnapshotFill = FILL,
     recent_requests: Sequence[RecentRequest] = (),
@@ -132,7 +132,7 @@ async def serving(
             warmup=warmup,
             capture_content=capture_content,
             keyring=keyring or Keyring(),
-            docs_need_key=docs_need_key,
+            public=public,
             cors_origins=cors_origins,
         )
     )

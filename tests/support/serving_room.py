@@ -2,12 +2,15 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
+from math import inf
 from typing import Any
 
 from app.events import Event, FinishReason, GenerationEnded
 from app.scheduler.admission import Admission
 from app.scheduler.core import Scheduler
 from app.scheduler.job import Delta, Failed, Generated, Job, JobId, Started
+from app.scheduler.memory import MemoryKeeper
+from app.scheduler.memory_plan import MemoryPlan
 from app.scheduler.reuse import Reuse
 from app.scheduler.warming import Warming
 from app.scheduler.warmup_queue import WarmupQueue
@@ -28,6 +31,8 @@ class ServingRoom:
         store_completions: whether replies' ends are stored.
         shared_prefix_tokens: what is worth waiting for.
         truncatable: whether states can be cut back at any time; the hash chain says it itself.
+        plan: what memory there is; None watches none. `footprint` is what the process takes, set by hand.
+        queue_seconds: of the scheduler.
     """
 
     def __init__(
@@ -40,6 +45,8 @@ class ServingRoom:
         store_completions: bool = True,
         shared_prefix_tokens: int = 32,
         truncatable: bool | None = None,
+        plan: MemoryPlan | None = None,
+        queue_seconds: float = inf,
     ) -> None:
         self.clock = ManualClock()
         self.decoder: Any = decoder or HashChainDecoder()
@@ -55,6 +62,14 @@ class ServingRoom:
         )
         self.admission = Admission(max_waiting=max_waiting, wake=lambda: None)
         self.warmups = WarmupQueue(wake=lambda: None, emit=self.hear, clock=self.clock)
+        self.footprint = 0
+        memory = plan and MemoryKeeper(
+            plan,
+            self.store,
+            footprint=lambda: self.footprint,
+            relieve=self.decoder.idle,
+            clock=self.clock,
+        )
         reuse: Reuse[Any, Any] = Reuse(
             self.store,
             self.decoder,
@@ -62,6 +77,7 @@ class ServingRoom:
             truncatable=self.decoder.truncatable if truncatable is None else truncatable,
             emit=self.hear,
             clock=self.clock,
+            memory=memory,
         )
         self.scheduler: Scheduler[Any, Any] = Scheduler(
             self.decoder,
@@ -70,6 +86,8 @@ class ServingRoom:
             warming=Warming(self.warmups, self.decoder, reuse, emit=self.hear, clock=self.clock),
             max_running=max_running,
             shared_prefix_tokens=shared_prefix_tokens,
+            queue_seconds=queue_seconds,
+            memory=memory,
             deliver=self.take,
             emit=self.hear,
             step_tokens=lambda prefilled, generated: self.tokens.append((prefilled, generated)),

@@ -10,7 +10,7 @@ def request(*job_ids: str) -> RequestEnded:
 
 
 def test_what_nobody_claims_is_not_kept_for_ever():
-    """Jobs without a request are not told of and leave a bounded trace in memory; the newest are still there."""
+    """Jobs without a request leave a bounded trace in memory, of the newest, and are not told of."""
     told: list[tuple[RequestEnded, list[GenerationEnded]]] = []
     ends = RequestEnds(lambda ended, generations: told.append((ended, list(generations))))
     for number in range(MAX_UNCLAIMED + 10):

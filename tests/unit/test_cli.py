@@ -60,7 +60,7 @@ def test_help_names_the_commands_and_an_example(capsys):
 
 @pytest.mark.parametrize("command", [["serve"], ["config", "show"], ["config", "check"]])
 def test_help_explains_every_setting(capsys, command):
-    """Each setting is a flag of each command, with the schema's own sentence and its default; but no secret."""
+    """Each setting is a flag of each command, with the schema's sentence and its default; but no secret."""
     assert refused(*command, "--help") == 0
     out = " ".join(capsys.readouterr().out.split())
     assert "--auth-keys-file" in out
@@ -153,6 +153,16 @@ def test_a_secret_is_hidden_wherever_settings_are_shown(capsys, monkeypatch, tmp
         err = capsys.readouterr().err
         assert "auth.key = (hidden)" in err
         assert "xyzzy" not in err
+
+
+def test_a_job_of_launchd_has_the_file_of_keys_and_no_key(capsys, monkeypatch, tmp_path):
+    """A property list can be read by everybody: it names the file as it is found anywhere, and no secret."""
+    monkeypatch.setenv("SAMOVAR_AUTH__KEY", "xyzzy-0123456789-plugh")
+    (tmp_path / "keys.toml").write_text("")
+    assert main(["launchd", "render", "--agent", "--auth-keys-file", "keys.toml"]) == 0
+    out = capsys.readouterr().out
+    assert f"--auth-keys-file={tmp_path / 'keys.toml'}" in out
+    assert "xyzzy" not in out
 
 
 @pytest.mark.parametrize(

@@ -58,3 +58,20 @@ def test_a_job_that_fails_takes_its_bar_with_it():
         fail_while_loading(progress)
 
     assert progress._bar is None
+
+
+def test_how_far_a_job_is_can_be_asked_while_it_lasts():
+    """In whole percent, rounded down; a job of one part cannot say, and between two jobs there is none."""
+    progress = ProgressBar(io.StringIO())
+    asked = []
+    for what, done, total in (
+        ("finding", 0, 1),
+        ("finding", 1, 1),
+        ("reading", 0, 700),
+        ("reading", 699, 700),
+        ("reading", 700, 700),
+    ):
+        progress(what, done, total)
+        asked.append(progress.step and (progress.step.what, progress.step.percent))
+
+    assert asked == [("finding", None), None, ("reading", 0), ("reading", 99), None]

@@ -56,6 +56,8 @@ REFUSALS = {
     401: ResponseSpec(AnthropicError, description="An API key is needed"),
     403: ResponseSpec(AnthropicError, description="The API key may not do this"),
     404: ResponseSpec(AnthropicError, description="Another model was asked for"),
-    429: ResponseSpec(AnthropicError, description="Too many requests, of all or of this key; see Retry-After"),
+    429: ResponseSpec(
+        AnthropicError, description="Too many requests, of all or of this key; see Retry-After"
+    ),
     503: ResponseSpec(AnthropicError, description="Loading, draining or failed; see Retry-After"),
 }

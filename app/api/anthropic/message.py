@@ -77,12 +77,13 @@ class MessageWriter:
     def whole(self, replies: Sequence[Reply]) -> AnthropicMessage:
         """The message."""
         (reply,) = replies
-        return self._message(reply, [_block(part) for part in reply.said])
+        content = [_block(part) for part in reply.said]
+        return self._message(reply, content, _stop_reason(reply), reply.stop_string)
 
     def opening(self, replies: Sequence[Reply]) -> bytes:
         """The message without its content."""
         (reply,) = replies
-        return _event({"type": "message_start", "message": self._message(reply, [])})
+        return _event({"type": "message_start", "message": self._message(reply, [], None, None)})
 
     def parts(self, _index: int, parts: Sequence[ReplyPart], _reply: Reply) -> bytes:
         """What the parts add to their blocks."""
@@ -102,13 +103,15 @@ class MessageWriter:
         """An event with the error; there is no end after it."""
         return sse.named_event("error", anthropic_error(error))
 
-    def _message(self, reply: Reply, content: list[ContentBlock]) -> AnthropicMessage:
+    def _message(
+        self, reply: Reply, content: list[ContentBlock], stop_reason: str | None, stop_sequence: str | None
+    ) -> AnthropicMessage:
         return AnthropicMessage(
             id=self.id,
             model=self._facts.model,
             content=content,
-            stop_reason=_stop_reason(reply) if content or reply.ended else None,
-            stop_sequence=reply.stop_string if content or reply.ended else None,
+            stop_reason=stop_reason,
+            stop_sequence=stop_sequence,
             usage=self._usage(reply),
         )
 

@@ -5,21 +5,26 @@ from concurrent.futures import Executor
 
 from litestar import post
 from litestar.di import NamedDependency
+from litestar.exceptions import HTTPException
 from litestar.openapi import ResponseSpec
 from litestar.params import JSONBody
-from litestar.types import ASGIApp
+from litestar.types import ASGIApp, ExceptionHandlersMap
 from msgspec import Struct
 
+from app.api.answer import Answer
 from app.api.anthropic import translate
-from app.api.anthropic.errors import REFUSALS
+from app.api.anthropic.errors import REFUSALS, answer_error
 from app.api.anthropic.message import AnthropicMessage, MessageWriter
 from app.api.anthropic.schema import MessagesRequest, PromptRequest
-from app.api.answer import Answer
 from app.api.asked import served_model
 from app.api.authorization import caller_of
 from app.api.json_request import JsonRequest
 from app.api.services import Services
 from app.api.writer import Api
+from app.errors import RequestError
+
+HANDLERS: ExceptionHandlersMap = dict.fromkeys((RequestError, HTTPException, Exception), answer_error)
+"""Whatever refuses a request of these routes does it in Anthropic's shape."""
 
 API = Api("chat", "messages", MessageWriter)
 
@@ -35,6 +40,7 @@ class TokenCount(Struct, frozen=True):
     status_code=200,
     summary="Create a message",
     tags=["Anthropic"],
+    exception_handlers=HANDLERS,
     responses={
         200: ResponseSpec(AnthropicMessage, description="The reply; with `stream`, server-sent events"),
         **REFUSALS,
@@ -49,9 +55,7 @@ async def create_message(
     """Answer the conversation's last message, whole or as a stream."""
     model = served_model(services, data.model)
     asked = translate.asked(data, request.headers, model)
-    return Answer(
-        services, prompt_thread, model, asked, tenant=caller_of(request.scope).tenant, api=API
-    )
+    return Answer(services, prompt_thread, model, asked, tenant=caller_of(request.scope).tenant, api=API)
 
 
 @post(
@@ -59,6 +63,7 @@ async def create_message(
     status_code=200,
     summary="Count a message's tokens",
     tags=["Anthropic"],
+    exception_handlers=HANDLERS,
     responses=REFUSALS,
 )
 async def count_tokens(

@@ -43,9 +43,10 @@ class Tool(Struct, kw_only=True):
 
 
 class ToolChoice(Struct, kw_only=True):
-    """Whether tools may be called: `auto` or `none`; no call can be enforced."""
+    """Whether tools may be called: `auto`, `none`, `any` for at least one, `tool` for the one named."""
 
     type: str
+    name: str | None = None
     disable_parallel_tool_use: bool | None = None
 
 

@@ -1,13 +1,12 @@
-"""From Anthropic's request to what a model and an engine take. Pure; what is not served is refused by name."""
+"""From Anthropic's request to what a model and an engine take. Pure; what is not served is refused."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from app.api.anthropic.schema import Block, Message, MessagesRequest, PromptRequest, Tool
+from app.api.anthropic.schema import Block, Message, MessagesRequest, PromptRequest, Tool, ToolChoice
 from app.api.asked import Asked, stop_strings, without_calls
 from app.api.conversation import (
     function_tool,
-    refuse_forced_call,
     template_kwargs,
     tool_call,
     tool_use,
@@ -15,10 +14,13 @@ from app.api.conversation import (
 )
 from app.api.ports import ChatModel, ChatPrompt
 from app.api.sessions import session_of
+from app.errors import RequestError
 from app.scheduler.job import Sampling
 
 _OWN_TOOL = (None, "custom")
 """The types of tools that the client runs; all others are the provider's own."""
+
+_CHOICES = ("auto", "none", "any", "tool")
 
 _FOR_USERS = "text and tool_result"
 _FOR_ASSISTANTS = "text, thinking and tool_use"
@@ -31,8 +33,8 @@ def asked(request: MessagesRequest, headers: Mapping[str, str], model: ChatModel
         RequestError: something of it cannot be served.
     """
     prompt = chat_prompt(request)
-    forbidden = request.tool_choice is not None and request.tool_choice.type == "none"
-    one_call = request.tool_choice is not None and request.tool_choice.disable_parallel_tool_use
+    choice = request.tool_choice or ToolChoice(type="auto")
+    forbidden = choice.type == "none"
     return Asked(
         model=request.model,
         prompt=prompt,
@@ -48,7 +50,13 @@ def asked(request: MessagesRequest, headers: Mapping[str, str], model: ChatModel
             logit_bias=without_calls((), model.call_token if prompt.tools and forbidden else None),
         ),
         stop=stop_strings(request.stop_sequences, param="stop_sequences"),
-        tools=tool_use(prompt.tools, forbidden=forbidden, parallel=not one_call),
+        tools=tool_use(
+            prompt.tools,
+            forbidden=forbidden,
+            parallel=not choice.disable_parallel_tool_use,
+            must=choice.type in ("any", "tool"),
+            only=choice.name if choice.type == "tool" else None,
+        ),
         max_tokens=request.max_tokens,
         use_snapshots=request.cache_prompt is not False,
         stream=bool(request.stream),
@@ -59,10 +67,13 @@ def chat_prompt(request: PromptRequest) -> ChatPrompt:
     """The conversation as a chat template takes it.
 
     Raises:
-        RequestError: content that is not served, or a call that is to be enforced.
+        RequestError: content or a choice of tools that is not served.
     """
-    if request.tool_choice is not None and request.tool_choice.type not in ("auto", "none"):
-        raise refuse_forced_call(request.tool_choice.type, param="tool_choice")
+    choice = request.tool_choice
+    if choice is not None and choice.type not in _CHOICES:
+        raise RequestError(f"tool_choice.type: only {', '.join(_CHOICES)} are served.", param="tool_choice")
+    if choice is not None and choice.type == "tool" and choice.name is None:
+        raise RequestError("tool_choice: one of type 'tool' needs a name.", param="tool_choice")
     messages: list[dict[str, Any]] = []
     if request.system:
         messages.append({"role": "system", "content": _text(request.system, "system")})

@@ -90,9 +90,7 @@ class ChatWriter:
 
     def opening(self, _replies: Sequence[Reply]) -> bytes:
         """The role of each reply."""
-        return b"".join(
-            sse.event(self._completion.opening(index=index)) for index in range(self._replies)
-        )
+        return b"".join(sse.event(self._completion.opening(index=index)) for index in range(self._replies))
 
     def parts(self, index: int, parts: Sequence[ReplyPart], reply: Reply) -> bytes:
         """A chunk for each part."""

@@ -1,5 +1,6 @@
 """`GET /v1/models`: the one model there is."""
 
+from datetime import UTC, datetime
 from typing import Literal
 
 from litestar import get
@@ -7,20 +8,27 @@ from litestar.di import NamedDependency
 from litestar.params import FromPath
 from msgspec import Struct
 
+from app.api.asked import require_name
 from app.api.errors import unavailable
 from app.api.ports import ChatModel
 from app.api.services import Services
-from app.errors import RequestError
 
 
 class ModelCard(Struct, frozen=True, kw_only=True):
-    """A model that can be asked for. `context_length` counts the tokens of prompt and reply together."""
+    """A model that can be asked for, as OpenAI's clients and as Anthropic's read it.
+
+    `context_length` counts the tokens of prompt and reply together; `created_at` is `created` as RFC 3339.
+    """
 
     id: str
     object: Literal["model"] = "model"
     created: int
     owned_by: str = "samovar"
     context_length: int
+    aliases: list[str]
+    type: Literal["model"] = "model"
+    display_name: str
+    created_at: str
 
 
 class ModelList(Struct, frozen=True, kw_only=True):
@@ -28,12 +36,16 @@ class ModelList(Struct, frozen=True, kw_only=True):
 
     object: Literal["list"] = "list"
     data: list[ModelCard]
+    has_more: bool = False
+    first_id: str
+    last_id: str
 
 
 @get("/models", summary="List the served models", tags=["OpenAI"])
 async def list_models(services: NamedDependency[Services]) -> ModelList:
     """The served model, once it is loaded."""
-    return ModelList(data=[_card(_loaded(services))])
+    card = _card(_loaded(services))
+    return ModelList(data=[card], first_id=card.id, last_id=card.id)
 
 
 # A hub model's name has a slash in it.
@@ -41,14 +53,7 @@ async def list_models(services: NamedDependency[Services]) -> ModelList:
 async def describe_model(name: FromPath[str], services: NamedDependency[Services]) -> ModelCard:
     """The served model by its name or one of its aliases."""
     model = _loaded(services)
-    asked = name.removeprefix("/")
-    if asked != model.name and asked not in model.aliases:
-        raise RequestError(
-            f"The model '{asked}' is not served here; '{model.name}' is.",
-            status=404,
-            param="model",
-            code="model_not_found",
-        )
+    require_name(model, name.removeprefix("/"))
     return _card(model)
 
 
@@ -60,4 +65,11 @@ def _loaded(services: Services) -> ChatModel:
 
 
 def _card(model: ChatModel) -> ModelCard:
-    return ModelCard(id=model.name, created=model.created, context_length=model.context_length)
+    return ModelCard(
+        id=model.name,
+        created=model.created,
+        context_length=model.context_length,
+        aliases=sorted(model.aliases),
+        display_name=model.name,
+        created_at=datetime.fromtimestamp(model.created, UTC).isoformat(),
+    )

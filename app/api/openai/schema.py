@@ -65,10 +65,20 @@ class StreamOptions(Struct, kw_only=True):
     include_usage: bool | None = None
 
 
+class JsonSchemaFormat(Struct, kw_only=True):
+    """The schema that the reply's JSON has to have. It is held to with or without `strict`."""
+
+    name: str
+    description: str | None = None
+    schema: dict[str, Any] | None = None
+    strict: bool | None = None
+
+
 class ResponseFormat(Struct, kw_only=True):
-    """How the reply must look. Only `text` is served."""
+    """What the reply has to be: `text`, `json_object`, or `json_schema` with the schema."""
 
     type: str
+    json_schema: JsonSchemaFormat | None = None
 
 
 class ChatRequest(Struct, kw_only=True):
@@ -140,7 +150,9 @@ class ChatRequest(Struct, kw_only=True):
     tool_choice: (
         Annotated[
             str | dict[str, Any],
-            Meta(description="'auto', or 'none' for a reply without calls; no call can be enforced."),
+            Meta(
+                description="'auto', 'none' for no calls, 'required' for at least one, or the one tool to call."
+            ),
         ]
         | None
     ) = None

@@ -6,10 +6,11 @@ from typing import Any, TypeVar
 import msgspec
 
 from app.api.asked import Asked, logit_bias, stop_strings, without_calls
-from app.api.conversation import refuse_forced_call, template_kwargs, tool_call, tool_use, unserved_part
-from app.api.openai.schema import ChatRequest, ContentPart, Message
-from app.api.ports import ChatModel, ChatPrompt
+from app.api.conversation import template_kwargs, tool_call, tool_use, unserved_part
+from app.api.openai.schema import ChatRequest, ContentPart, Message, ResponseFormat
+from app.api.ports import ChatModel, ChatPrompt, ReplySchema
 from app.api.sessions import session_of
+from app.api.wishes import call_wish, reply_schema
 from app.errors import RequestError
 from app.scheduler.job import Sampling
 
@@ -23,6 +24,7 @@ def asked(request: ChatRequest, headers: Mapping[str, str], model: ChatModel) ->
         RequestError: something of it cannot be served.
     """
     prompt = chat_prompt(request)
+    wish = call_wish(request.tool_choice)
     return Asked(
         model=request.model,
         prompt=prompt,
@@ -31,9 +33,12 @@ def asked(request: ChatRequest, headers: Mapping[str, str], model: ChatModel) ->
         stop=stop_strings(request.stop),
         tools=tool_use(
             prompt.tools,
-            forbidden=request.tool_choice == "none",
+            forbidden=wish.forbidden,
             parallel=request.parallel_tool_calls is not False,
+            must=wish.must,
+            only=wish.only,
         ),
+        schema=_schema(request.response_format),
         max_tokens=request.max_completion_tokens or request.max_tokens,
         use_snapshots=request.cache_prompt is not False,
         stream=bool(request.stream),
@@ -47,7 +52,6 @@ def chat_prompt(request: ChatRequest) -> ChatPrompt:
     Raises:
         RequestError: content that is not text, or something of the model that is not served.
     """
-    _refuse_unserved(request)
     return ChatPrompt(
         messages=tuple(_message(message, index) for index, message in enumerate(request.messages)),
         # Those that may not be called as well: without them the prompt would begin otherwise, and no state
@@ -82,15 +86,11 @@ def sampling(request: ChatRequest, *, vocabulary_size: int, call_token: int | No
     )
 
 
-def _refuse_unserved(request: ChatRequest) -> None:
-    choice = request.tool_choice
-    if choice not in (None, "none", "auto"):
-        raise refuse_forced_call(choice if isinstance(choice, str) else "a named tool", param="tool_choice")
-    if request.response_format is not None and request.response_format.type != "text":
-        raise RequestError(
-            f"response_format.type: '{request.response_format.type}' is not served, only 'text'.",
-            param="response_format",
-        )
+def _schema(asked: ResponseFormat | None) -> ReplySchema | None:
+    if asked is None:
+        return None
+    wanted = None if asked.json_schema is None else asked.json_schema.schema
+    return reply_schema(asked.type, wanted, field="response_format")
 
 
 def _message(message: Message, index: int) -> dict[str, Any]:

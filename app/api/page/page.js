@@ -38,7 +38,7 @@ const cacheOf = (request) => (request.hit === null ? "–" : request.hit ? "hit"
 function showState(overview) {
   set("version", overview.version);
   set("phase", overview.phase.replace("_", " "));
-  byId("phase").className = `badge ${{ ready: "good", stalled: "bad", failed: "bad", crash_loop: "bad" }[overview.phase] ?? ""}`;
+  byId("phase").className = `badge ${{ ready: "good", stalled: "bad", failing: "bad", failed: "bad", crash_loop: "bad" }[overview.phase] ?? ""}`;
   set("reason", overview.reason);
   show("reason", overview.reason !== "");
   set("uptime", span(overview.uptime_seconds));

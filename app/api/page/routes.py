@@ -81,7 +81,7 @@ async def page_file(name: FromPath[str]) -> Response[bytes]:
 
 
 def except_for_page(guard: Guard) -> Guard:
-    """`guard`, but for the page: nothing is in it before its script has asked, with a key where one is needed."""
+    """`guard`, but for the page: it is empty before its script has asked, with a key where one is needed."""
 
     def guarded(connection: ASGIConnection[Any, Any, Any, Any], handler: BaseRouteHandler) -> Any:
         return None if _wants_page(connection) else guard(connection, handler)

@@ -54,6 +54,21 @@ REUSE_CASES: dict[str, tuple[Case, ...]] = {
             minute=21 * 60,
             fires=("SamovarCacheHitCollapse",),
         ),
+        Case(
+            "it began to be so forty minutes ago",
+            {"samovar_snapshot_reused_tokens_total": "0+18000x305 5490000x{n}"},
+            step=4,
+            minute=21 * 60,
+        ),
+        Case(
+            "the server was started half an hour ago",
+            {
+                "samovar_snapshot_reused_tokens_total": "0+18000x300 5400000x{n}",
+                "process_start_time_seconds": "73500x{n}",
+            },
+            step=4,
+            minute=21 * 60,
+        ),
     ),
     "SamovarCacheDivergence": (
         Case(

@@ -1,17 +1,26 @@
 """Laws of a job's life inside its request."""
 
 import asyncio
+import threading
 
 import pytest
 
-from app.api.generation import running
+from app.api.generation import MOST_CALL_CHARACTERS, running
+from app.api.ports import ReplyPart, ToolCall, ToolUse
 from app.api.reply import Reply
 from app.api.stream import LoopSink
 from app.errors import RequestError
 from app.events import FinishReason
 from tests.support.clock import ManualClock
 from tests.support.jobs import make_job
-from tests.support.scripted_engine import CharacterModel, CharacterText, ScriptedEngine
+from tests.support.scripted_engine import (
+    CALL,
+    END_OF_TURN,
+    WAIT_SECONDS,
+    CharacterModel,
+    CharacterText,
+    ScriptedEngine,
+)
 
 LONG = 10.0
 
@@ -38,6 +47,36 @@ async def test_complete_reply_is_not_cancelled() -> None:
     assert reply.content == "ab"
     assert room.engine.cancelled == set()
     assert room.engine.finished == []
+
+
+class SlowCall(CharacterText):
+    """Reads a call for as long as nobody on the event loop lets it end."""
+
+    def __init__(self) -> None:
+        super().__init__((), tools=ToolUse(tools=({},)))
+        self.may_end = threading.Event()
+
+    def finish(self, *, cut: bool) -> list[ReplyPart]:
+        assert self.may_end.wait(WAIT_SECONDS), "the event loop waits for the call to be read"
+        return super().finish(cut=cut)
+
+
+async def test_a_long_call_is_read_off_the_event_loop() -> None:
+    """Whoever writes a text that takes a parser seconds holds up nobody else."""
+    room = Room()
+    text = SlowCall()
+    room.reply = Reply(text)
+    room.running = running(room.engine, room.sink, room.job, room.reply, clock=room.clock, seconds=LONG)
+    with room.running as generation:
+        for character in f"{CALL}now {' ' * MOST_CALL_CHARACTERS}":
+            await room.engine.say(room.job, character)
+            await generation.advance(LONG)
+        await room.engine.say(room.job, END_OF_TURN, finish=FinishReason.STOP)
+        reading = asyncio.ensure_future(generation.advance(LONG))
+        asyncio.get_running_loop().call_later(0.01, text.may_end.set)
+        parts = await reading
+
+    assert [part.name for part in parts if isinstance(part, ToolCall)] == ["now"]
 
 
 async def test_stop_string_finishes_the_job() -> None:

@@ -158,3 +158,26 @@ def test_thinking_before_a_call_comes_back_with_the_call(echo: ReasoningEcho) ->
     assert reasoning_of(echo.restored(ANN, sent(CALLED))) == [None, THOUGHT, None]
     assert reasoning_of(echo.restored(ANN, sent(same))) == [None, THOUGHT, None]
     assert reasoning_of(echo.restored(ANN, sent(other))) == [None, None, None]
+
+
+def test_what_is_forgotten_is_one_session_one_tenant_or_all() -> None:
+    """The memory it took is free again; what is left is found as before."""
+    echo = ReasoningEcho(100_000)
+    scopes = [("ann", "a"), ("ann", "b"), ("bob", "a")]
+    chat = ChatPrompt(
+        messages=({"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Ho"}),
+        template_kwargs={},
+    )
+    for scope in scopes:
+        echo.keep(scope, chat, "thought")
+    each = echo.nbytes // 3
+
+    def known() -> list[tuple[str, str]]:
+        return [scope for scope in scopes if "reasoning_content" in echo.restored(scope, chat).messages[-1]]
+
+    echo.forget("ann", "a")
+    assert (known(), echo.nbytes) == ([("ann", "b"), ("bob", "a")], 2 * each)
+    echo.forget("ann")
+    assert (known(), echo.nbytes) == ([("bob", "a")], each)
+    echo.forget()
+    assert (known(), echo.nbytes) == ([], 0)

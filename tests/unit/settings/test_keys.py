@@ -82,6 +82,8 @@ def test_every_default_can_be_written_as_it_is_shown():
         ("server.drain_seconds", 0, 0.0),
         ("server.max_request_bytes", "1MiB", 2**20),
         ("model.alias", "12e4", "12e4"),
+        ("model.template_kwargs", "{}", {}),
+        ("model.template_kwargs", '{"enable_thinking": false}', {"enable_thinking": False}),
         ("model.context_length", "auto", "auto"),
         ("model.context_length", "4096", 4096),
         ("snapshots.capacity_bytes", "auto", "auto"),
@@ -117,6 +119,10 @@ def test_allowed_values_are_read(dotted, written, expected):
         ("server.request_seconds", "366d", "at most 365d"),
         ("server.drain_seconds", -1, "a duration of at most 365d"),
         ("model.path", 3, "text"),
+        *[
+            ("model.template_kwargs", written, "a JSON object as text")
+            for written in ("", "{", "[1]", "enable_thinking=false", 1, "null")
+        ],
         ("model.context_length", 0, "auto or a whole number not below 1"),
         ("model.context_length", "Auto", "auto or a whole number"),
         ("scheduler.max_running", 0, "a whole number not below 1"),

@@ -1,0 +1,256 @@
+"""Models of real size through HTTP, beside what MLX itself needs for the same work on the same device.
+
+`python -m benchmarks.device_bench [--shapes dense-8b,…] [--lengths 2048,…] [--streams 1,8,32] [--json FILE]`
+
+A warm turn is compared with the same request cold, and with its limit: a copy of its state, the pass over its
+new tokens and one step. Decoding is compared with a bare loop over mlx-lm's BatchGenerator in this process.
+"""
+
+import argparse
+import asyncio
+import json
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import mlx.core as mx
+from mlx_lm import load
+from mlx_lm.generate import BatchGenerator
+from mlx_lm.models.cache import make_prompt_cache
+
+from benchmarks.machine import describe_machine, spread
+from benchmarks.serving_bench import Server, free_port, running
+from benchmarks.shapes import make_shape
+
+NEW_TOKENS = 32
+PREFILL_CHUNK = 2048
+
+
+def text_of(number: int, length: int) -> str:
+    """So many characters, one token each, that begin as no other text does."""
+    return (f"{number} " + "history " * (length // 8 + 1))[:length]
+
+
+def median_seconds(work: Callable[[], object], times: int) -> float:
+    """Of some runs after a first one."""
+    taken = []
+    for _ in range(times + 1):
+        began = time.perf_counter()
+        work()
+        taken.append(time.perf_counter() - began)
+    return statistics.median(taken[1:])
+
+
+async def first_text(
+    client: httpx.AsyncClient, server: Server, messages: Any, **fields: Any
+) -> tuple[float, str]:
+    """Seconds to the first text of a reply, and what the snapshot store did for it."""
+    request = {
+        "model": server.model,
+        "messages": messages,
+        "max_tokens": 2,
+        "temperature": 0,
+        "stream": True,
+        **fields,
+    }
+    began = time.perf_counter()
+    async with client.stream("POST", f"{server.url}/v1/chat/completions", json=request) as answer:
+        answer.raise_for_status()
+        first = 0.0
+        async for line in answer.aiter_lines():
+            if not first and line.startswith("data: {"):
+                choices = json.loads(line[6:])["choices"]
+                if choices and choices[0]["delta"].get("content"):
+                    first = time.perf_counter() - began
+    return first, answer.headers.get("x-samovar-cache", "")
+
+
+async def turns(server: Server, length: int, numbers: Iterator[int], times: int) -> dict[str, Any]:
+    """The second turn of conversations of `length` tokens, warm, and the same request cold."""
+    warm, cold, told = [], [], []
+    async with httpx.AsyncClient(timeout=600) as client:
+        for _ in range(times + 1):
+            number = next(numbers)
+            history = [{"role": "user", "content": text_of(number, length)}]
+            await first_text(client, server, history, prompt_cache_key=str(number))
+            # What is between the turns, marks included, is as long as NEW_TOKENS says.
+            between = (
+                len("ok<|im_end|>\n<|im_start|>user\n<|im_end|>\n<|im_start|>assistant\n")
+                - 3 * len("<|im_start|>")
+                + 3
+            )
+            text = "?" * max(NEW_TOKENS - between, 1)
+            talk = [*history, {"role": "assistant", "content": "ok"}, {"role": "user", "content": text}]
+            seconds, said = await first_text(client, server, talk, prompt_cache_key=str(number))
+            warm.append(seconds)
+            told.append(said)
+            seconds, _ = await first_text(client, server, talk, cache_prompt=False)
+            cold.append(seconds)
+    return {
+        "warm_seconds": warm[1:],
+        "cold_seconds": cold[1:],
+        "ratio": spread([w / c for w, c in zip(warm[1:], cold[1:], strict=True)]),
+        "cache": told[1:],
+    }
+
+
+def limit_seconds(model: Any, length: int, times: int) -> dict[str, float]:
+    """What MLX alone needs for a warm turn: copy the state, pass over the new tokens, one step."""
+    cache = make_prompt_cache(model)
+    for at in range(0, length, PREFILL_CHUNK):
+        model(mx.zeros((1, min(PREFILL_CHUNK, length - at)), mx.int32), cache=cache)
+        mx.eval([each.state for each in cache])
+
+    def copy() -> None:
+        mx.eval([array + 0 for each in cache for array in each.state if isinstance(array, mx.array)])
+
+    def pass_over(tokens: int) -> Callable[[], None]:
+        def work() -> None:
+            mx.eval(mx.argmax(model(mx.zeros((1, tokens), mx.int32), cache=cache)[:, -1], axis=-1))
+
+        return work
+
+    return {
+        "copy_seconds": median_seconds(copy, times),
+        "tail_seconds": median_seconds(pass_over(NEW_TOKENS - 1), times),
+        "step_seconds": median_seconds(pass_over(1), times),
+    }
+
+
+def bare_tokens_per_second(model: Any, prompts: list[list[int]], max_tokens: int) -> float:
+    """A loop over BatchGenerator that does nothing with the tokens."""
+    generator = BatchGenerator(
+        model,
+        stop_tokens=[],
+        completion_batch_size=len(prompts),
+        prefill_batch_size=8,
+        prefill_step_size=512,
+        max_tokens=max_tokens,
+    )
+    try:
+        began = time.perf_counter()
+        generator.insert(prompts)
+        made = 0
+        while made < max_tokens * len(prompts):
+            _, replies = generator.next()
+            made += len(replies)
+        return made / (time.perf_counter() - began)
+    finally:
+        generator.close()
+
+
+async def http_tokens_per_second(server: Server, texts: list[str], max_tokens: int) -> float:
+    """The same prompts and as many tokens, streamed to as many clients."""
+    async with httpx.AsyncClient(timeout=600, limits=httpx.Limits(max_connections=None)) as client:
+
+        async def one(text: str) -> int:
+            request = {
+                "model": server.model,
+                "messages": [{"role": "user", "content": text}],
+                "max_tokens": max_tokens,
+                "temperature": 0,
+                "stream": True,
+                "stream_options": {"include_usage": True},
+                "cache_prompt": False,
+            }
+            tokens = 0
+            async with client.stream("POST", f"{server.url}/v1/chat/completions", json=request) as answer:
+                async for line in answer.aiter_lines():
+                    if line.startswith("data: {") and '"usage":{' in line:
+                        tokens = json.loads(line[6:])["usage"]["completion_tokens"]
+            return tokens
+
+        began = time.perf_counter()
+        made = await asyncio.gather(*map(one, texts))
+        seconds = time.perf_counter() - began
+    assert made == [max_tokens] * len(texts), made
+    return sum(made) / seconds
+
+
+def decoding(
+    server: Server, model: Any, tokenizer: Any, streams: int, options: argparse.Namespace
+) -> dict[str, Any]:
+    """Pairs of rounds, HTTP ÷ bare."""
+    pairs = []
+    for pair in range(options.pairs + 1):
+        texts = [text_of(pair * 1000 + n, 100) for n in range(streams)]
+        prompts = [
+            tokenizer.apply_chat_template([{"role": "user", "content": t}], add_generation_prompt=True)
+            for t in texts
+        ]
+        bare = bare_tokens_per_second(model, prompts, options.max_tokens)
+        http = asyncio.run(http_tokens_per_second(server, texts, options.max_tokens))
+        if pair:
+            pairs.append({"http": http, "bare": bare})
+    return {"streams": streams, "pairs": pairs, "ratio": spread([p["http"] / p["bare"] for p in pairs])}
+
+
+def measure(name: str, folder: Path, options: argparse.Namespace) -> dict[str, Any]:
+    """One shape: turns at all lengths, and decoding at all numbers of streams."""
+    path = str(make_shape(folder, name))
+    port = free_port()
+    command = [sys.executable, "-m", "app", "serve", "--port", str(port), "--model", path, "--alias", path]
+    command += ["--scheduler-max-running", "32", "--snapshot-capacity-bytes", "40GiB"]
+    numbers = iter(range(1, 10**9))
+    found: dict[str, Any] = {"turns": [], "decoding": []}
+    with running("samovar", command, port, path) as server:
+        model, tokenizer, *_ = load(path)
+        for length in options.lengths:
+            turn = asyncio.run(turns(server, length, numbers, options.pairs))
+            limit = limit_seconds(model, length, options.pairs)
+            turn |= {"length": length, "limit": limit}
+            turn["over_limit"] = statistics.median(turn["warm_seconds"]) / sum(limit.values())
+            found["turns"].append(turn)
+            print(
+                name,
+                length,
+                turn["ratio"],
+                f"{turn['over_limit']:.2f} x limit",
+                limit,
+                turn["cache"][-1],
+                flush=True,
+            )
+        for streams in options.streams:
+            made = decoding(server, model, tokenizer, streams, options)
+            found["decoding"].append(made)
+            print(name, streams, "streams", made["ratio"], made["pairs"][-1], flush=True)
+    return found
+
+
+def numbers_of(text: str) -> list[int]:
+    """Numbers with commas between them."""
+    return [int(part) for part in text.split(",")]
+
+
+def main() -> None:
+    """Measure, print, write JSON after each shape."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--shapes", default="dense-8b,hybrid-2b,sliding-4b")
+    parser.add_argument("--lengths", type=numbers_of, default=[2048, 8192, 32768])
+    parser.add_argument("--streams", type=numbers_of, default=[1, 8, 32])
+    parser.add_argument("--pairs", type=int, default=3)
+    parser.add_argument("--max-tokens", type=int, default=128)
+    parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "samovar-shapes")
+    parser.add_argument("--json", type=Path, default=Path("benchmarks/results/device.json"))
+    options = parser.parse_args()
+    results: dict[str, Any] = {}
+    for name in options.shapes.split(","):
+        results[name] = measure(name, options.folder, options)
+        options.json.parent.mkdir(parents=True, exist_ok=True)
+        machine = {
+            **describe_machine(),
+            "device": str(mx.device_info().get("device_name", mx.default_device())),
+        }
+        asked = {key: getattr(options, key) for key in ("pairs", "max_tokens")} | {"new_tokens": NEW_TOKENS}
+        options.json.write_text(
+            json.dumps({"machine": machine, "options": asked, "results": results}, indent=1)
+        )
+
+
+if __name__ == "__main__":
+    main()

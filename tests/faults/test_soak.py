@@ -1,0 +1,30 @@
+"""A short soak; `python -m benchmarks.soak` makes it as long as one likes."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(240)
+def test_random_use_with_faults_leaves_no_trace(tmp_path, tiny_folder):
+    """Memory and series are flat, the ledger is exact, nobody is stuck, and only ordered faults happened."""
+    report = tmp_path / "soak.json"
+    ended = subprocess.run(
+        [
+            *(sys.executable, "-m", "benchmarks.soak", "--model", str(tiny_folder("llama")), "--faults"),
+            *("--requests", "3000", "--seconds", "30", "--json", str(report)),
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    result = json.loads(report.read_text())["result"]
+
+    assert result["broken"] == [], ended.stdout
+    assert ended.returncode == 0, ended.stderr
+    assert result["requests"] >= 300
+    assert result["outcomes"]["500"] >= 1
+    assert result["outcomes"]["left"] >= 1
