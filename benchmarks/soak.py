@@ -215,13 +215,18 @@ async def soak(
         clients = [Client(http, number, random.Random(rng.random())) for number in range(options.clients)]
         for step in range(1, CHECKS + 1):
             until = options.requests * step // CHECKS
-            if faults is not None:
-                (faults / "decode").write_text("oom")
+            if faults is not None and course.goes_on(until):
+                (faults / "next").write_text("oom")
+                (faults / "next").rename(faults / "decode")
                 course.faults += 1
             await asyncio.gather(*(_walk(client, course, until) for client in clients))
-            seen, faults = await look(http, process, course)
+            if faults is not None and (faults / "decode").exists():
+                # Nobody came by any more.
+                (faults / "decode").unlink()
+                course.faults -= 1
+            seen, wrong = await look(http, process, course)
             looks.append(seen)
-            broken += faults
+            broken += wrong
     slope = slope_of(looks[len(looks) // 2 :])
     half = looks[len(looks) // 2]
     if looks[-1].rss_bytes > half.rss_bytes * (1 + GROWTH_SHARE):

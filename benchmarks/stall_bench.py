@@ -25,7 +25,7 @@ import httpx
 from benchmarks.machine import describe_machine, spread
 from benchmarks.serving_bench import Server, body, demo_folder, free_port, running
 
-TOKENS_WITHOUT_END = 100_000
+STREAM_TOKENS = 3000
 """More than there is time for: streams run until they are left."""
 
 FLOWING_FRAMES = 8
@@ -62,7 +62,7 @@ async def one_round(server: Server, numbers: Iterator[int], options: argparse.Na
     flowing = [asyncio.Event() for _ in times]
 
     async def follow(client: httpx.AsyncClient, mine: list[float], flows: asyncio.Event) -> None:
-        async for at in frames(client, server, body(server, next(numbers), TOKENS_WITHOUT_END, 20)):
+        async for at in frames(client, server, body(server, next(numbers), STREAM_TOKENS, 20)):
             mine.append(at)
             if len(mine) >= FLOWING_FRAMES:
                 flows.set()
@@ -72,7 +72,11 @@ async def one_round(server: Server, numbers: Iterator[int], options: argparse.Na
             asyncio.create_task(follow(client, mine, flows))
             for mine, flows in zip(times, flowing, strict=True)
         ]
-        await asyncio.gather(*(flows.wait() for flows in flowing))
+        all_flow = asyncio.gather(*(flows.wait() for flows in flowing))
+        await asyncio.wait([all_flow, *following], return_when=asyncio.FIRST_COMPLETED)
+        for task in following:
+            if task.done():
+                raise SystemExit(f"a stream of {server.name} ended: {task.exception()}")
         began = time.perf_counter()
         long = frames(client, server, body(server, next(numbers), 4, options.words))
         first = await anext(long)

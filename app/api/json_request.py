@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 from litestar import Request
-from litestar.exceptions.http_exceptions import RequestEntityTooLarge
+from litestar.exceptions.http_exceptions import InternalServerException, RequestEntityTooLarge
 
 from app.errors import RequestError
 
@@ -38,6 +38,9 @@ class JsonRequest(Request[Any, Any, Any]):
         except RequestEntityTooLarge:
             await self._discard_rest()
             raise
+        except InternalServerException as error:
+            # Litestar's word for a client that leaves within its own request, which is no failure of ours.
+            raise RequestError("The request ended before its body did.", code="incomplete_body") from error
         # Litestar would take it for a body that was left out on purpose, and name our parameter in its error.
         if not body and self.route_handler.parsed_data_field is not None:
             raise RequestError("The request has no body; it needs a JSON object.", code="invalid_json")
@@ -57,6 +60,8 @@ class JsonRequest(Request[Any, Any, Any]):
             raise _wrong_type(str(error)) from error
         except msgspec.DecodeError as error:
             raise RequestError(f"The body is not valid JSON: {error}.", code="invalid_json") from error
+        except RecursionError as error:
+            raise RequestError("The body is nested too deeply.", code="invalid_json") from error
 
     async def _discard_rest(self) -> None:
         """Read on for a while: a connection closed on a client that still sends loses the answer."""

@@ -109,7 +109,7 @@ class Departures(Generic[P]):
         boundary = turn_boundary(newcomer, walk, held)
         if quota is not None:
             # A larger store has the same quotas, and its ghosts of this tenant would leave before these.
-            self._ghosts.fit(tenant, max(quota - held.of(tenant).nbytes, 0))
+            self._ghosts.fit(tenant, quota - held.of(tenant).nbytes)
             while held.of(tenant).nbytes > quota:
                 victim = next_victim(held.of(tenant), newcomer, boundary)
                 own = same_session(victim, newcomer)

@@ -3,7 +3,7 @@
 It answers what more memory would have changed. It holds no model state, and decides nothing in the store.
 """
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -77,6 +77,7 @@ class Ghosts(Generic[P]):
         self._totals = dict.fromkeys(_BANDS, _Totals(0, 0, 0))
         # tenant → its ghosts, the one that left first first.
         self._of_tenant: dict[str, dict[int, Entry[Shell]]] = {}
+        self._tenant_bytes: Counter[str] = Counter()
         self._token_bytes = 0
 
     @property
@@ -112,6 +113,7 @@ class Ghosts(Generic[P]):
         self._index.add(ghost, tokens)
         self._census.add(ghost)
         self._of_tenant.setdefault(ghost.bucket.tenant, {})[facts.id] = ghost
+        self._tenant_bytes[ghost.bucket.tenant] += facts.nbytes
         self._token_bytes += facts.tokens * BYTES_PER_TOKEN
         self._enter(_BANDS[0], ghost)
 
@@ -144,13 +146,8 @@ class Ghosts(Generic[P]):
 
     def fit(self, tenant: str, nbytes: int) -> None:
         """Forget a tenant's ghosts, the oldest first, until they weigh at most `nbytes`."""
-        ghosts = list(self._of_tenant.get(tenant, {}).values())
-        weight = sum(ghost.facts.nbytes for ghost in ghosts)
-        for ghost in ghosts:
-            if weight <= nbytes:
-                return
-            weight -= ghost.facts.nbytes
-            self.forget(ghost.facts.id)
+        while self._tenant_bytes[tenant] > max(nbytes, 0):
+            self.forget(next(iter(self._of_tenant[tenant])))
 
     def reach(
         self, *, bucket: Bucket, session: str | None, tokens: TokenBytes, more_than: int, now: float
@@ -212,6 +209,7 @@ class Ghosts(Generic[P]):
         self._census.remove(ghost)
         tenant = ghost.bucket.tenant
         del self._of_tenant[tenant][ghost.facts.id]
+        self._tenant_bytes[tenant] -= ghost.facts.nbytes
         if not self._of_tenant[tenant]:
-            del self._of_tenant[tenant]
+            del self._of_tenant[tenant], self._tenant_bytes[tenant]
         self._token_bytes -= ghost.facts.tokens * BYTES_PER_TOKEN

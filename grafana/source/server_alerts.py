@@ -44,6 +44,20 @@ RESTART_LOOP = Alert(
     panel=Panel(OVERVIEW, "Restarts"),
 )
 
+CRASH_LOOP = Alert(
+    name="SamovarCrashLoop",
+    severity=Severity.CRITICAL,
+    value="samovar_crash_loop",
+    comparison=">",
+    threshold=thresholds.NONE,
+    hold="0s",
+    summary="A server has crashed too often to load its model again.",
+    description="{instance} answers probes and serves nothing: {starts} starts before did not end well.",
+    runbook="server",
+    panel=Panel(OVERVIEW, "Restarts"),
+    facts=(Fact("starts", "samovar_starts_recent", Shown.COUNT),),
+)
+
 ENGINE_STALLED = Alert(
     name="SamovarEngineStalled",
     severity=Severity.CRITICAL,
@@ -92,4 +106,12 @@ TELEMETRY_DROPPING = Alert(
     labels=("sink",),
 )
 
-SERVER_ALERTS = (DOWN, ABSENT, RESTART_LOOP, ENGINE_STALLED, MEMORY_NEAR_LIMIT, TELEMETRY_DROPPING)
+SERVER_ALERTS = (
+    DOWN,
+    ABSENT,
+    RESTART_LOOP,
+    CRASH_LOOP,
+    ENGINE_STALLED,
+    MEMORY_NEAR_LIMIT,
+    TELEMETRY_DROPPING,
+)

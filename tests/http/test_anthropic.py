@@ -9,8 +9,10 @@ import pytest
 from anthropic import AsyncAnthropic
 
 from app.api.ports import Phase
+from app.auth.keyring import Keyring
 from app.errors import RequestError
 from app.events import FinishReason, Miss, Outcome
+from tests.support.keys import KEYS, SECRETS
 from tests.support.scripted_engine import ANSWER, CALL, THINK, UNRENDERABLE, WAIT_SECONDS
 from tests.support.serving import Serving, serving
 
@@ -24,7 +26,7 @@ SAID = f'{THINK}hm{ANSWER}One moment.{CALL}now {{"town": "Zürich"}}{CALL}now {{
 def client_of(served: Serving, **options: Any) -> AsyncAnthropic:
     """The official client, without retries of its own."""
     return AsyncAnthropic(
-        base_url=served.url, api_key="unused", **{"max_retries": 0, "timeout": 10, **options}
+        base_url=served.url, **{"api_key": "unused", "max_retries": 0, "timeout": 10, **options}
     )
 
 
@@ -272,14 +274,17 @@ async def test_tokens_are_counted_without_a_reply() -> None:
         ({"messages": [{"role": "narrator", "content": "Hi"}]}, anthropic.BadRequestError),
         ({"messages": [{"role": "user", "content": UNRENDERABLE}]}, anthropic.BadRequestError),
         ({"messages": [{"role": "user", "content": [{"type": "image"}]}]}, anthropic.BadRequestError),
-        ({"messages": [{"role": "assistant", "content": [{"type": "server_tool_use"}]}]}, anthropic.BadRequestError),
+        (
+            {"messages": [{"role": "assistant", "content": [{"type": "server_tool_use"}]}]},
+            anthropic.BadRequestError,
+        ),
         ({"max_tokens": 0}, anthropic.BadRequestError),
         ({"temperature": 1.5}, anthropic.BadRequestError),
         ({"tool_choice": {"type": "some"}}, anthropic.BadRequestError),
         ({"stop_sequences": [""]}, anthropic.BadRequestError),
         ({"model": "other"}, anthropic.NotFoundError),
     ],
-)  # fmt: skip
+)
 async def test_a_refusal_is_anthropics_own_error(fields: Any, error: type[anthropic.APIStatusError]) -> None:
     """The client raises its error for the status, with the kind and a sentence; the request was invalid."""
     async with serving() as served:
@@ -311,7 +316,24 @@ async def test_a_full_queue_is_told_and_the_client_tries_again_by_itself() -> No
         await served.engine.answer("Hi")
         message = await asked
 
-    assert message.content[0].text == "Hi"
+    assert [block.type == "text" and block.text for block in message.content] == ["Hi"]
+
+
+async def test_a_client_without_the_right_key_is_told_in_its_own_words() -> None:
+    """The official client sends its key as `x-api-key`, and raises its own error where it is none."""
+    async with serving(keyring=Keyring(KEYS)) as served:
+        async with client_of(served) as client:
+            with pytest.raises(anthropic.AuthenticationError) as refused:
+                await client.messages.create(model="scripted", max_tokens=9, messages=HELLO)
+        async with client_of(served, api_key=SECRETS["ann"]) as client:
+            message, _ = await asyncio.gather(
+                client.messages.create(model="scripted", max_tokens=9, messages=HELLO),
+                served.engine.answer("Hi"),
+            )
+
+    body: Any = refused.value.body
+    assert body["error"]["type"] == "authentication_error"
+    assert message.stop_reason == "end_turn"
 
 
 async def test_a_busy_server_is_overloaded() -> None:

@@ -5,9 +5,10 @@ import threading
 from typing import Any
 
 import pytest
-from openai import AsyncOpenAI
+from openai import APITimeoutError, AsyncOpenAI
 
-from app.api.ports import ChatPrompt, PreparedPrompt
+from app.api.ports import ChatPrompt, PreparedPrompt, TextPrompt
+from app.errors import RequestError
 from app.events import Miss, Outcome, RequestEnded
 from app.snapshots.entry import ANONYMOUS_SESSION
 from tests.support.scripted_engine import ANSWER, CALL, THINK, WAIT_SECONDS, CharacterModel
@@ -21,9 +22,9 @@ class SlowModel(CharacterModel):
         super().__init__()
         self.go_on = threading.Event()
 
-    def prepare(self, chat: ChatPrompt, *, session: str, tenant: str) -> PreparedPrompt:
+    def prepare(self, prompt: ChatPrompt | TextPrompt, *, session: str, tenant: str) -> PreparedPrompt:
         assert self.go_on.wait(WAIT_SECONDS)
-        return super().prepare(chat, session=session, tenant=tenant)
+        return super().prepare(prompt, session=session, tenant=tenant)
 
 
 HELLO: Any = [{"role": "user", "content": "Hello"}]
@@ -134,6 +135,29 @@ async def test_default_limit_is_what_the_context_leaves() -> None:
         _, job = await asyncio.gather(served.post(), served.engine.answer("Hi"))
 
         assert job.max_tokens == 40 - len("user: Hello\n")
+
+
+async def test_the_official_client_tries_again_by_itself() -> None:
+    """A full queue is one of the answers after which it sends its request once more."""
+    async with serving() as served, openai(served).with_options(max_retries=2) as client:
+        served.engine.refusal = RequestError("full", status=429, code="queue_full", retry_after_seconds=0)
+        asked = asyncio.create_task(client.chat.completions.create(model="scripted", messages=HELLO))
+        async with asyncio.timeout(WAIT_SECONDS):
+            while not served.events:
+                await asyncio.sleep(0.005)
+        served.engine.refusal = None
+        await served.engine.answer("Hi")
+
+        assert (await asked).choices[0].message.content == "Hi"
+
+
+async def test_the_official_clients_timeout_frees_the_place() -> None:
+    """It closes the connection, and the job is cancelled."""
+    async with serving() as served, openai(served).with_options(timeout=0.2) as client:
+        with pytest.raises(APITimeoutError):
+            await client.chat.completions.create(model="scripted", messages=HELLO)
+
+        await served.engine.until_cancelled(await served.engine.next_job())
 
 
 @pytest.mark.parametrize("model", ["scripted", "owner/scripted-hub-name", "", None])

@@ -100,8 +100,9 @@ async def test_a_response_at_its_limit_is_incomplete(stream: bool) -> None:
             await served.engine.say(job, "Hi", finish=FinishReason.LENGTH)
 
         async def read() -> Any:
-            asked = {"model": "scripted", "input": "Hello", "max_output_tokens": 2, "stream": stream}
-            answer: Any = await client.responses.create(**asked)
+            answer: Any = await client.responses.create(
+                model="scripted", input="Hello", max_output_tokens=2, stream=stream
+            )
             if not stream:
                 return answer
             last = [event async for event in answer][-1]

@@ -38,7 +38,9 @@ async def test_each_reply_is_its_own_choice(stream: bool) -> None:
                 whole = await client.chat.completions.create(model="scripted", messages=HELLO, n=3)
                 said = [choice.message.content or "" for choice in whole.choices]
                 return said, [choice.finish_reason for choice in whole.choices], whole.usage
-            texts, reasons, usage = ["", "", ""], [None] * 3, None
+            texts = ["", "", ""]
+            reasons: list[str | None] = [None] * 3
+            usage = None
             async for chunk in await client.chat.completions.create(
                 model="scripted",
                 messages=HELLO,
@@ -49,7 +51,7 @@ async def test_each_reply_is_its_own_choice(stream: bool) -> None:
                 usage = chunk.usage or usage
                 for choice in chunk.choices:
                     texts[choice.index] += choice.delta.content or ""
-                    reasons[choice.index] = choice.finish_reason or reasons[choice.index]  # type: ignore[call-overload]
+                    reasons[choice.index] = choice.finish_reason or reasons[choice.index]
             return texts, reasons, usage
 
         (texts, reasons, usage), jobs = await asyncio.gather(read(), answer_last_first(served))

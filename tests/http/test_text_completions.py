@@ -100,8 +100,9 @@ async def test_logprobs_say_where_each_token_is(stream: bool) -> None:
     async with serving() as served, openai(served) as client:
 
         async def read() -> list[Any]:
-            asked = client.completions.create(model="scripted", prompt="Once", logprobs=2, stream=stream)  # type: ignore[call-overload]
-            answer = await asked
+            answer: Any = await client.completions.create(
+                model="scripted", prompt="Once", logprobs=2, stream=stream
+            )
             chunks = [chunk async for chunk in answer] if stream else [answer]
             return [chunk.choices[0].logprobs for chunk in chunks if chunk.choices[0].logprobs]
 

@@ -86,6 +86,9 @@ def check_ghosts(store: SnapshotStore[Any]) -> None:
     by_tenant = {ghost.bucket.tenant: 0 for ghost in entries}
     assert ghosts._of_tenant.keys() == by_tenant.keys()
     assert {id(ghost) for of in ghosts._of_tenant.values() for ghost in of.values()} == set(map(id, entries))
+    assert ghosts._tenant_bytes == {
+        tenant: sum(ghost.facts.nbytes for ghost in of.values()) for tenant, of in ghosts._of_tenant.items()
+    }
     owned = [entry for entry in [*entries, *store._held] if entry.facts.session is not None]
     assert store._ghosts._census._entries.total() == len(owned)
 

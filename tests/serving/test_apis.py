@@ -1,4 +1,4 @@
-"""The other APIs in their official clients, against a real server: tools, streams, and the one store behind all."""
+"""Every API in its official client, against a real server: tools, streams, and the one store behind all."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ SESSION = "talk"
 
 
 class Step:
-    """What came of one step: the towns that are asked for, the text, and tokens of the prompt and of the reply."""
+    """What came of one step: the towns asked for, the text, and the tokens of the prompt and of the reply."""
 
     def __init__(
         self, calls: Sequence[tuple[str, Any]], text: str, prompt: int, cached: int, generated: int
@@ -42,14 +42,15 @@ class ChatAgent:
         """The next step, and what of it goes into the conversation."""
         messages: list[Any] = [QUESTION]
         for said, result in steps:
-            calls = [
-                {"id": each, "type": "function", "function": function} for each, function in said["calls"]
+            called = [
+                {"id": call_id, "type": "function", "function": function}
+                for call_id, function in said["calls"]
             ]
             messages += [
-                {"role": "assistant", "content": said["text"], "tool_calls": calls},
+                {"role": "assistant", "content": said["text"], "tool_calls": called},
                 {**result, "tool_call_id": said["calls"][0][0]},
             ]
-        reply = self._server.client().chat.completions.create(
+        reply: Any = self._server.client().chat.completions.create(
             model=self._server.model,
             messages=messages,
             tools=[TOOL],  # type: ignore[list-item]
@@ -57,9 +58,7 @@ class ChatAgent:
             extra_body={"prompt_cache_key": SESSION},
         )
         message, usage = reply.choices[0].message, reply.usage
-        assert usage is not None
-        assert usage.prompt_tokens_details is not None
-        calls = [(call.id, call.function) for call in message.tool_calls or ()]  # type: ignore[union-attr]
+        calls = [(call.id, call.function) for call in message.tool_calls or ()]
         step = Step(
             [(call_id, json.loads(function.arguments)) for call_id, function in calls],
             message.content or "",
@@ -160,10 +159,11 @@ class ResponsesAgent:
                     "output": result["content"],
                 }
             )
+        tools: Any = [{"type": "function", **FUNCTION}]
         with self._server.client().responses.stream(
             model=self._server.model,
             input=items,
-            tools=[{"type": "function", **FUNCTION}],
+            tools=tools,
             temperature=0,
             conversation=SESSION,
         ) as stream:
@@ -259,18 +259,18 @@ def test_lines_that_change_cost_no_state_where_they_are_ignored(tmp_path, tiny_f
     for flags in ((), ("--snapshot-ignored-system-lines", "^x-billing:")):
         with samovar("--model", str(tiny_folder("lfm2")), *flags, folder=tmp_path) as server:
             client = Anthropic(base_url=server.url, api_key="unused", max_retries=0)
-            headers = []
+            headers, read = [], []
             for number in range(2):
                 asked = client.messages.with_raw_response.create(
                     model=server.model,
                     max_tokens=4,
-                    system=f"x-billing: request={number}\nYou are a harbour master, and know every ship in it.",
+                    system=f"x-billing: request={number}\nYou are a harbour master, and know all ships.",
                     messages=[{"role": "user", "content": "Which ships are there?"}],
                     extra_headers={"X-Session-Id": SESSION},
                 )
-                usage = asked.parse().usage
+                read.append(asked.parse().usage.cache_read_input_tokens)
                 headers.append(asked.headers["x-samovar-cache"])
-            cached[bool(flags)] = usage.cache_read_input_tokens
+            cached[bool(flags)] = read[-1]
         if not flags:
             assert headers[1].startswith("miss; reused=0; reason=diverged; at=")
             assert int(headers[1].rpartition("=")[2]) > len("x-billing: request=")

@@ -1,5 +1,6 @@
 """What a shell completes once it has read the script of `samovar completion`, in the shells themselves."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -21,20 +22,23 @@ source $argv[1]
 complete -C "$argv[2..]" | string split -f 1 \\t
 """
 
-# A shell of its own in a pseudo-terminal: zsh completes only where somebody types.
+# A shell of its own in a pseudo-terminal: zsh completes only where somebody types. Nothing is typed while it
+# lists, because that would end the list.
 ZSH = """
-fpath=(${1:h} $fpath)
-shift
 zmodload zsh/zpty
 zpty asked zsh -f -i
-zpty -w asked "PS1='ready> '; fpath=($fpath); autoload -Uz compinit; compinit -u; LISTMAX=0; bindkey '^I' list-choices"
+zpty -w asked "fpath=(${1:h} \\$fpath); autoload -Uz compinit; compinit -u"
+zpty -w asked "list() { zle list-choices; zle -R; print -r END''S }; zle -N list; bindkey '^I' list"
 zpty -w asked "print -r BEGIN''S"
 zpty -r -m asked seen '*BEGINS*'
+shift
 zpty -n -w asked "$*"$'\\t'
-zpty -w asked $'\\C-u\\nprint -r END''S'
 zpty -r -m asked seen '*ENDS*'
 print -r -- $seen
 """
+
+_MOVES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+"""What moves the cursor of a terminal."""
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +68,8 @@ def in_fish(scripts: Path, *words: str) -> set[str]:
 
 
 def in_zsh(scripts: Path, *words: str) -> set[str]:
-    return set(said("zsh", "-f", "-c", ZSH, "zsh", scripts / "_samovar", " ".join(words)).split())
+    screen = said("zsh", "-f", "-c", ZSH, "zsh", scripts / "_samovar", " ".join(words))
+    return set(_MOVES.sub(" ", screen).split())
 
 
 SHELLS = pytest.mark.parametrize("complete", [in_bash, in_fish, in_zsh])

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 OVER_ALL = {
     "up": "1x{n}",
     "process_start_time_seconds": "-100000x{n}",
+    "samovar_crash_loop": "0x{n}",
+    "samovar_starts_recent": "1x{n}",
     "samovar_requests_running": "2x{n}",
     "samovar_requests_waiting": "1x{n}",
     "samovar_requests_max_waiting": "64x{n}",

@@ -35,6 +35,18 @@ SERVER_CASES: dict[str, tuple[Case, ...]] = {
             minute=180,
         ),
     ),
+    "SamovarCrashLoop": (
+        Case(
+            "the model is held back after five starts that crashed",
+            {"samovar_crash_loop": "0x50 1x{n}", "samovar_starts_recent": "1x50 5x{n}"},
+            fires=("SamovarCrashLoop",),
+            told="mac-1 answers probes and serves nothing: 5 starts before did not end well.",
+        ),
+        Case(
+            "four starts that crashed, and the fifth loads its model", {"samovar_starts_recent": "1x50 5x{n}"}
+        ),
+        Case("it was held back, and is no longer", {"samovar_crash_loop": "1x50 0x{n}"}),
+    ),
     "SamovarEngineStalled": (
         Case(
             "requests run, and no token moves",

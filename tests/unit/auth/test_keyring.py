@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.auth.allowance import Allowance
+from app.auth.key import ApiKey
 from app.auth.keyring import Keyring
 from app.errors import RequestError
 from tests.support.clock import ManualClock
@@ -52,9 +53,9 @@ def test_other_keys_take_the_place_of_all() -> None:
     assert Keyring().is_open
 
 
-def refusal(ring: Keyring, name: str, **limits: int) -> RequestError:
+def refusal(ring: Keyring, limited: ApiKey) -> RequestError:
     """What a key is told that may not send another request."""
-    with pytest.raises(RequestError) as raised, ring.admitted(key(name, **limits)):
+    with pytest.raises(RequestError) as raised, ring.admitted(limited):
         pass
     return raised.value
 
@@ -65,7 +66,7 @@ def test_a_key_has_no_more_requests_under_way_than_it_may() -> None:
     limited = key("ann", max_concurrent=2)
     with ring.admitted(limited):
         with contextlib.suppress(ZeroDivisionError), ring.admitted(limited):
-            error = refusal(ring, "ann", max_concurrent=2)
+            error = refusal(ring, limited)
             told = (error.status, error.code, error.retry_after_seconds)
             assert told == (429, "concurrency_limit_exceeded", 1)
             with ring.admitted(key("bob", max_concurrent=2)):
@@ -82,10 +83,10 @@ def test_a_refused_request_spends_nothing() -> None:
     limited = key("ann", max_concurrent=1, requests_per_minute=2)
     with ring.admitted(limited):
         for _ in range(5):
-            refusal(ring, "ann", max_concurrent=1, requests_per_minute=2)
+            refusal(ring, limited)
     with ring.admitted(limited):
         pass
-    assert refusal(ring, "ann", max_concurrent=1, requests_per_minute=2).code == "rate_limit_exceeded"
+    assert refusal(ring, limited).code == "rate_limit_exceeded"
 
 
 def test_a_rotation_forgives_nothing_and_breaks_nothing() -> None:
@@ -94,7 +95,7 @@ def test_a_rotation_forgives_nothing_and_breaks_nothing() -> None:
     ring = Keyring([key("ann", max_concurrent=1)], clock=clock)
     with ring.admitted(key("ann", max_concurrent=1)):
         ring.replace([key("ann", max_concurrent=1)])
-        assert refusal(ring, "ann", max_concurrent=1).code == "concurrency_limit_exceeded"
+        assert refusal(ring, key("ann", max_concurrent=1)).code == "concurrency_limit_exceeded"
         ring.replace([key("bob")])
     with ring.admitted(key("ann", max_concurrent=1)):
         pass

@@ -50,6 +50,17 @@ def test_the_next_turn_starts_from_the_boundary_and_computes_only_what_is_new():
     assert room.decoder.computed_tokens - before == 22
 
 
+def test_a_job_that_diverges_says_where():
+    """How many tokens it shares with what is kept, on a model whose states cannot be cut back so far."""
+    room = ServingRoom(HashChainDecoder(truncatable=False))
+    room.run(make_job([*range(50), 900, 901], id="one", boundary=50))
+    edited = make_job([*range(30), *range(200, 220)], id="two")
+
+    room.run(edited)
+
+    assert room.started(edited) == Started(0, Miss.DIVERGED, diverged_at=30)
+
+
 def test_a_truncatable_model_reuses_the_common_prefix_of_a_diverging_turn():
     """The completion stands in for the boundary, and is cut back where the next prompt leaves it."""
     room = ServingRoom(HashChainDecoder(truncatable=True))
