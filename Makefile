@@ -78,6 +78,7 @@ lock: $(STAMP)  ## Pin the newest allowed versions anew; UPGRADE= keeps those th
 	$(LOCK) $(UPGRADE) --group dev -c constraints/default.txt -o constraints/dev.txt >/dev/null
 	$(LOCK) $(UPGRADE) --group image -c constraints/default.txt -o constraints/image.txt >/dev/null
 	$(LOCK) $(UPGRADE) --group policy -o constraints/checkov.txt >/dev/null
+	$(LOCK) $(UPGRADE) --group clients -o constraints/clients.txt >/dev/null
 
 clean:  ## Remove the virtual environment and caches.
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist *.egg-info

@@ -17,7 +17,7 @@ RESULTS = ROOT / "benchmarks" / "results"
 Result = Mapping[str, Any]
 
 
-def page(store: Result, serving: Result, turns: Result, telemetry: Result) -> str:
+def page(store: Result, serving: Result, stall: Result, turns: Result, telemetry: Result) -> str:
     """The whole page."""
     return "\n".join(
         [
@@ -28,6 +28,7 @@ def page(store: Result, serving: Result, turns: Result, telemetry: Result) -> st
             "`make bench` measures anew.",
             "",
             *_serving(serving),
+            *_stall(stall),
             *_turns(turns),
             *_store(store),
             *_telemetry(telemetry),
@@ -52,6 +53,24 @@ def _serving(result: Result) -> list[str]:
         for row in result["results"]
     ]
     return [*lines, "", _machine(result["machine"]), ""]
+
+
+def _stall(result: Result) -> list[str]:
+    options, ratios = result["options"], result["result"]
+    return [
+        "## Streams beside a long prompt, beside `mlx_lm.server`",
+        "",
+        f"{options['streams']} replies of the demo model are streamed, and a prompt of about {options['words']:,} tokens comes in their midst; {options['pairs']} paired rounds. How long",
+        "the streams stand still until that prompt's first token, and how long it waits for it. Below 1 is better; the chunks that keep streams flowing",
+        "cost the prompt some time (`scheduler.decode_stall_seconds`).",
+        "",
+        "| 99th percentile of the gaps, ours ÷ theirs | longest gap, ours ÷ theirs | time to the prompt's first token, ours ÷ theirs |",
+        "|---|---|---|",
+        f"| {_spread(ratios['gap_p99_ratio'])} | {_spread(ratios['gap_max_ratio'])} | {_spread(ratios['prefill_ratio'])} |",
+        "",
+        _machine(result["machine"]),
+        "",
+    ]
 
 
 def _turns(result: Result) -> list[str]:
@@ -132,7 +151,7 @@ def current() -> str:
     return page(
         *(
             json.loads((RESULTS / name).read_text())
-            for name in ("store_bench.json", "serving.json", "turns.json", "telemetry.json")
+            for name in ("store_bench.json", "serving.json", "stall.json", "turns.json", "telemetry.json")
         )
     )
 

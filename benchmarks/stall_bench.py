@@ -72,11 +72,10 @@ async def one_round(server: Server, numbers: Iterator[int], options: argparse.Na
             asyncio.create_task(follow(client, mine, flows))
             for mine, flows in zip(times, flowing, strict=True)
         ]
-        all_flow = asyncio.gather(*(flows.wait() for flows in flowing))
+        all_flow = asyncio.ensure_future(_all_of(flowing))
         await asyncio.wait([all_flow, *following], return_when=asyncio.FIRST_COMPLETED)
-        for task in following:
-            if task.done():
-                raise SystemExit(f"a stream of {server.name} ended: {task.exception()}")
+        if not all_flow.done():
+            raise SystemExit(f"a stream of {server.name} ended before the prompt came")
         began = time.perf_counter()
         long = frames(client, server, body(server, next(numbers), 4, options.words))
         first = await anext(long)
@@ -86,6 +85,11 @@ async def one_round(server: Server, numbers: Iterator[int], options: argparse.Na
         await asyncio.gather(*following, return_exceptions=True)
     gaps = _gaps(times, began, first)
     return Round(_p99(gaps), max(gaps), first - began, len(gaps))
+
+
+async def _all_of(events: Sequence[asyncio.Event]) -> None:
+    for event in events:
+        await event.wait()
 
 
 def _gaps(times: Sequence[Sequence[float]], began: float, ended: float) -> list[float]:

@@ -17,6 +17,7 @@ from app.api.anthropic.routes import count_tokens, create_message
 from app.api.audit import AuditCalls
 from app.api.authorization import HoldPlaces, may, within_limits
 from app.api.cache import cache_stats, forget_session, reset_cache
+from app.api.described_models import DescribedModels
 from app.api.docs import PAGE_HEADERS, RoutesPage
 from app.api.errors import answer_error
 from app.api.exchange import CountRequests, IdentifyRequests
@@ -70,7 +71,7 @@ def create_app(services: Services) -> Litestar:
             Router(
                 path="/v1",
                 route_handlers=[overview],
-                guards=[may(services.keyring, Scope.METRICS, Scope.ADMIN)],
+                guards=[_own_pages_only(services), may(services.keyring, Scope.METRICS, Scope.ADMIN)],
             ),
             Router(path="/", route_handlers=[index], **for_page),
             page_file,
@@ -94,7 +95,9 @@ def create_app(services: Services) -> Litestar:
             description="A server for language models that keeps every conversation warm between turns.",
             openapi_router=Router(path="/docs", route_handlers=[], include_in_schema=False, **for_people),
             render_plugins=[RoutesPage(path="/"), JsonRenderPlugin(path="/openapi.json")],
+            use_handler_docstrings=True,
         ),
+        plugins=[DescribedModels()],
         # Litestar would install handlers of its own; the program configures logging once.
         logging_config=None,
     )

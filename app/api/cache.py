@@ -6,19 +6,13 @@ from typing import Any, Literal
 
 from litestar import Request, delete, get, post
 from litestar.di import NamedDependency
-from litestar.openapi import ResponseSpec
 from litestar.params import FromPath, FromQuery
 from msgspec import Struct
 
 from app.api.audit import session_of
 from app.api.authorization import caller_of, own_or_any
-from app.api.errors import ErrorBody
+from app.api.openai.refusals import refused
 from app.api.services import Services
-
-_REFUSALS = {
-    401: ResponseSpec(ErrorBody, description="An API key is needed, and there is none, or an unknown one"),
-    403: ResponseSpec(ErrorBody, description="The API key may not do this"),
-}
 
 
 class CacheReset(Struct, frozen=True, kw_only=True):
@@ -29,7 +23,12 @@ class CacheReset(Struct, frozen=True, kw_only=True):
     freed_bytes: int
 
 
-@get("/cache/stats", summary="Numbers of the snapshot store", tags=["Snapshots"], responses=_REFUSALS)
+@get(
+    "/cache/stats",
+    summary="Numbers of the snapshot store",
+    tags=["Snapshots"],
+    responses=refused(400, 401, 403, 503),
+)
 async def cache_stats(
     request: Request[Any, Any, Any], services: NamedDependency[Services], tenant: FromQuery[str | None] = None
 ) -> dict[str, Any]:
@@ -42,7 +41,7 @@ async def cache_stats(
     status_code=200,
     summary="Empty the snapshot store",
     tags=["Snapshots"],
-    responses=_REFUSALS,
+    responses=refused(400, 401, 403, 503),
 )
 async def reset_cache(
     request: Request[Any, Any, Any],
@@ -63,7 +62,7 @@ async def reset_cache(
     status_code=200,
     summary="Forget one session",
     tags=["Snapshots"],
-    responses=_REFUSALS,
+    responses=refused(400, 401, 403, 503),
 )
 async def forget_session(
     session: FromPath[str],

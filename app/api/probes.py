@@ -2,6 +2,7 @@
 
 from litestar import Response, get
 from litestar.di import NamedDependency
+from litestar.openapi import ResponseSpec
 from msgspec import UNSET, Struct, UnsetType
 
 from app.api.ports import Phase, Progress
@@ -19,19 +20,22 @@ class Probe(Struct, frozen=True, kw_only=True):
     progress: Progress | UnsetType = UNSET
 
 
-@get("/livez", summary="Is a restart needed?", tags=["Operations"])
+_NOT_OK = {503: ResponseSpec(Probe, description="No; the reason says why")}
+
+
+@get("/livez", summary="Is a restart needed?", tags=["Operations"], responses=_NOT_OK)
 async def livez(services: NamedDependency[Services]) -> Response[Probe]:
     """503 only where nothing but a restart helps: the engine is stalled or gone."""
     return _answer(services, not_ok={Phase.STALLED, Phase.FAILED})
 
 
-@get("/readyz", summary="Will a request be taken?", tags=["Operations"])
+@get("/readyz", summary="Will a request be taken?", tags=["Operations"], responses=_NOT_OK)
 async def readyz(services: NamedDependency[Services]) -> Response[Probe]:
     """200 only while requests are taken: not before the model is loaded, and not while draining."""
     return _answer(services, not_ok=set(Phase) - {Phase.READY})
 
 
-@get("/startupz", summary="Has the start ended?", tags=["Operations"])
+@get("/startupz", summary="Has the start ended?", tags=["Operations"], responses=_NOT_OK)
 async def startupz(services: NamedDependency[Services]) -> Response[Probe]:
     """503 until the model is loaded, and if it never will be."""
     return _answer(services, not_ok={Phase.LOADING, Phase.CRASH_LOOP, Phase.FAILED})

@@ -31,7 +31,7 @@ class Reply:
         self.started: Started | None = None
         self.generated_tokens = 0
         self.reasoning_tokens = 0
-        """How many tokens it took until the thinking at its beginning was over, marks included."""
+        """How many tokens it had when the last of the thinking came that it began with; 0 without."""
         self.finish: FinishReason | None = None
         """Set with the last token, or by a stop string, or by the one call that was allowed."""
         self.failure: Failed | None = None
@@ -124,7 +124,7 @@ class Reply:
         if not self._thinks:
             return
         self._thinks = all(isinstance(part, Piece) and part.kind is PieceKind.REASONING for part in parts)
-        if self._thinks and (parts or self.reasoning_tokens):
+        if self._thinks and parts:
             self.reasoning_tokens = self.generated_tokens
 
     def _kept(self, part: ReplyPart) -> ReplyPart:

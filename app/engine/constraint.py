@@ -119,7 +119,8 @@ class ReplyWalk:
             self._answer(self._vocabulary.tokenize_bytes(rest))
 
     def _answer(self, tokens: list[int]) -> None:
-        if not self._grammar.consume_tokens(tokens):
+        # Once nothing but the turn's end can come, the grammar takes not even that.
+        if not self._grammar.is_stopped() and not self._grammar.consume_tokens(tokens):
             self.failure = TOO_COMPLEX
 
 

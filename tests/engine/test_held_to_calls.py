@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from typing import Any
 
 import jsonschema
 import pytest
@@ -67,7 +68,7 @@ PARAMETERS = {
 }
 
 
-def tool(name: str, **more) -> dict:
+def tool(name: str, **more) -> dict[str, Any]:
     """One of the tools, as a request has it."""
     parameters = PARAMETERS[name]
     told = {"name": name, **({} if parameters is None else {"parameters": parameters}), **more}

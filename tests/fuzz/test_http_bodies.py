@@ -91,14 +91,14 @@ def send(server: Samovar, route: str, body: bytes) -> httpx.Response:
 
 @pytest.mark.parametrize("route", INFERENCE_ROUTES)
 @given(body=bodies)
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_any_fields_in_any_form_are_served_or_refused(target, route, body):
     """On every route that generates: 200, or a refusal with a sentence."""
     send(target, route, json.dumps(body).encode())
 
 
 @given(body=st.binary(max_size=200) | trees.map(lambda tree: json.dumps(tree).encode()))
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_any_bytes_are_refused(target, body):
     """What is no chat request is no failure either."""
     assert send(target, CHAT, body).status_code == 400

@@ -83,7 +83,7 @@ async def test_usage_says_what_came_out_of_the_store_and_what_was_thought(answer
     assert warm.input_tokens_details.cache_write_tokens == len(PROMPT) - 1 - 5
     assert cold.input_tokens_details.cached_tokens == 0
     assert warm.output_tokens == len("(hm)Hi.")
-    assert warm.output_tokens_details.reasoning_tokens == len("(hm)")
+    assert warm.output_tokens_details.reasoning_tokens == len("(hm")
     assert cold.output_tokens_details.reasoning_tokens == 0
     assert warm.total_tokens == warm.input_tokens + warm.output_tokens
 

@@ -126,8 +126,9 @@ async def test_a_call_comes_back_to_the_template_as_it_was_sent() -> None:
 @pytest.mark.parametrize(
     ("fields", "param"),
     [
-        ({"tool_choice": "required"}, "tool_choice"),
-        ({"tool_choice": {"type": "function", "function": {"name": "now"}}}, "tool_choice"),
+        ({"tool_choice": "any"}, "tool_choice"),
+        ({"tool_choice": {"type": "function", "function": {"name": "then"}}}, "tool_choice"),
+        ({"tools": [], "tool_choice": "required"}, "tool_choice"),
         ({"tools": [{"type": "retrieval"}]}, "tools"),
         ({"tools": [{"type": "function", "function": {}}]}, "tools"),
         ({"parallel_tool_calls": "no"}, "parallel_tool_calls"),

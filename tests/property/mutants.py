@@ -12,6 +12,8 @@ class Mutant:
 
     law: str
     changes: Changes
+    tenants: bool = False
+    """Whether it takes quotas, or what is done to one tenant, to show."""
 
 
 MUTANTS = (
@@ -284,18 +286,22 @@ MUTANTS = (
                 "            while False:\n",
             ),
         ),
+        tenants=True,
     ),
     Mutant(
         "a tenant over its quota makes room of its own",
         (("departures", "next_victim(held.of(tenant), newcomer", "next_victim(held, newcomer"),),
+        tenants=True,
     ),
     Mutant(
         "what is larger than its tenant's quota is oversized",
         (("verdict", "        reason = Rejection.OVERSIZED\n", "        reason = Rejection.LOW_MEMORY\n"),),
+        tenants=True,
     ),
     Mutant(
         "a guess costs its own tenant no place either",
         (("verdict", "held.of(facts.tenant).nbytes + facts.nbytes <= quota", "True"),),
+        tenants=True,
     ),
     Mutant(
         "what other tenants hold is told to nobody",
@@ -306,14 +312,17 @@ MUTANTS = (
                 "            elif not self._held:\n",
             ),
         ),
+        tenants=True,
     ),
     Mutant(
         "a reset of one tenant leaves the others",
         (("store", "self._held if tenant is None else self._held.of(tenant)", "self._held"),),
+        tenants=True,
     ),
     Mutant(
         "a session that is forgotten is that of one tenant",
         (("index", "self._buckets.get((tenant, session), {})", "self._buckets.get(('acme', session), {})"),),
+        tenants=True,
     ),
     Mutant(
         "prefixes are compared in whole tokens",

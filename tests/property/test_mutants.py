@@ -11,7 +11,7 @@ from hypothesis.stateful import run_state_machine_as_test
 
 import app.snapshots
 from tests.property.mutants import MUTANTS, Changes, Mutant
-from tests.property.store_machine import StoreMachine
+from tests.property.store_machine import StoreMachine, TenantMachine
 
 SOURCE = Path(app.snapshots.__file__).parent
 COPY = "mutated_snapshots"
@@ -28,7 +28,7 @@ def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         del sys.modules[name]
 
 
-def machine_of(room: Path, changes: Changes) -> type[StoreMachine]:
+def machine_of(room: Path, changes: Changes, base: type[StoreMachine] = StoreMachine) -> type[StoreMachine]:
     """The machine over a copy of the store with `changes` in it."""
     room.mkdir()
     for path in SOURCE.glob("*.py"):
@@ -42,7 +42,7 @@ def machine_of(room: Path, changes: Changes) -> type[StoreMachine]:
         "store_type": importlib.import_module(f"{COPY}.store").SnapshotStore,
         "limits_type": importlib.import_module(f"{COPY}.limits").Limits,
     }
-    return type("MutantMachine", (StoreMachine,), attributes)
+    return type("MutantMachine", (base,), attributes)
 
 
 def live(machine: type[StoreMachine], seeds: Iterable[int], lives: int) -> None:
@@ -62,7 +62,7 @@ def test_copy_without_a_mistake_lives(room: Path) -> None:
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.law)
 def test_mutant_dies(room: Path, mutant: Mutant) -> None:
     """A store that breaks the law is told from the oracle."""
-    machine = machine_of(room, mutant.changes)
+    machine = machine_of(room, mutant.changes, TenantMachine if mutant.tenants else StoreMachine)
 
     with pytest.raises((AssertionError, KeyError)):
         live(machine, SEEDS, lives=1_000)

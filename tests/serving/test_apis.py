@@ -86,6 +86,8 @@ class MessagesAgent:
         """The next step, and what of it goes into the conversation."""
         messages: list[Any] = [QUESTION]
         for said, result in steps:
+            thought = said.get("thinking")
+            thinking = [{"type": "thinking", "thinking": thought, "signature": ""}] if thought else []
             text = [{"type": "text", "text": said["text"]}] if said["text"] else []
             uses = [
                 {
@@ -102,7 +104,7 @@ class MessagesAgent:
                 "content": [{"type": "text", "text": result["content"]}],
             }
             messages += [
-                {"role": "assistant", "content": [*text, *uses]},
+                {"role": "assistant", "content": [*thinking, *text, *uses]},
                 {"role": "user", "content": [answer]},
             ]
         with self._client.messages.stream(
@@ -131,6 +133,7 @@ class MessagesAgent:
             usage.output_tokens,
         )
         return step, {
+            "thinking": "".join(block.thinking for block in message.content if block.type == "thinking"),
             "text": step.text,
             "calls": [(call.id, {"name": call.name, "arguments": json.dumps(call.input)}) for call in calls],
         }
@@ -146,6 +149,9 @@ class ResponsesAgent:
         """The next step, and what of it goes into the conversation."""
         items: list[Any] = [QUESTION]
         for said, result in steps:
+            if thought := said.get("thinking"):
+                parts = [{"type": "reasoning_text", "text": thought}]
+                items.append({"type": "reasoning", "summary": [], "content": parts})
             if said["text"]:
                 items.append({"role": "assistant", "content": said["text"]})
             items += [
@@ -178,7 +184,9 @@ class ResponsesAgent:
             usage.input_tokens_details.cached_tokens,
             usage.output_tokens,
         )
+        reasoning = [item for item in response.output if item.type == "reasoning"]
         return step, {
+            "thinking": "".join(part.text for item in reasoning for part in item.content or ()),
             "text": step.text,
             "calls": [(call.call_id, {"name": call.name, "arguments": call.arguments}) for call in calls],
         }
@@ -190,8 +198,9 @@ class ResponsesAgent:
         ("lfm2", "hermes", [MessagesAgent], Warmup.RUN),
         ("llama", "tool_loop", [ResponsesAgent], Warmup.COVERED),
         ("lfm2", "hermes", [ChatAgent, MessagesAgent, ResponsesAgent], Warmup.RUN),
+        ("lfm2", "thinking_calls", [MessagesAgent, ResponsesAgent], Warmup.RUN),
     ],
-    ids=["anthropic", "responses", "each step by another"],
+    ids=["anthropic", "responses", "each step by another", "thinking sent back"],
 )
 def test_a_tool_loop_computes_only_what_is_new_whatever_the_api(tmp_path, family, style, agents, then):
     """From its second step on, in one API or in several by turns: it is one conversation, and one state."""
@@ -210,7 +219,7 @@ def test_a_tool_loop_computes_only_what_is_new_whatever_the_api(tmp_path, family
         metrics = server.metrics()
 
     assert tuple(asked) == TOWNS
-    assert last.text == ANSWER
+    assert last.text.strip() == ANSWER
     assert max([*extra, told - last.cached]) <= SLACK_TOKENS
     assert metrics[labelled("samovar_snapshot_lookups_total", outcome="hit")] == len(TOWNS)
     assert (

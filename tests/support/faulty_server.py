@@ -93,14 +93,15 @@ def install(faults: Faults) -> None:
     _before(Counting, "__call__", at("listener"))
     _before(OTLPSpanExporter, "export", at("exporter"))
 
-    make_sampler, make_processors = sampling.make_sampler, sampling.make_logits_processors
+    make_sampler, make_processors = vars(sampling)["make_sampler"], vars(sampling)["make_logits_processors"]
 
     def sampler(**options: Any) -> Any:
         sample = make_sampler(**options)
 
         def struck(logprobs: mx.array) -> mx.array:
             faults.strike("sampler")
-            return sample(logprobs)
+            chosen: mx.array = sample(logprobs)
+            return chosen
 
         return struck
 
@@ -111,8 +112,7 @@ def install(faults: Faults) -> None:
 
         return [*make_processors(**options), struck]
 
-    sampling.make_sampler = sampler
-    sampling.make_logits_processors = processors
+    vars(sampling).update(make_sampler=sampler, make_logits_processors=processors)
 
 
 if __name__ == "__main__":

@@ -40,7 +40,9 @@ def test_size_tells_what_a_model_needs(capsys, tmp_path):
     needed = 3 * 2 * sizes[100]
     assert said["wanted_bytes"] == needed + max(needed // 4, sizes[100])
     assert said["recommended_bytes"] == said["wanted_bytes"]
-    assert said["available_bytes"] == memory_limits(None, None).available_bytes(said["weights_bytes"])
+    assert said["available_bytes"] == memory_limits(None, None).available_bytes(
+        int(str(said["weights_bytes"]))
+    )
     without = sized(capsys, "--model", folder, "--no-snapshot-warmup")
     assert without["snapshots_per_conversation"] == 1
 

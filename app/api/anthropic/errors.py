@@ -8,6 +8,7 @@ from litestar.openapi import ResponseSpec
 from msgspec import Struct
 
 from app.api.errors import refusal
+from app.api.refusal_reasons import REFUSAL_REASONS
 from app.errors import RequestError
 
 _TYPES = {
@@ -52,12 +53,5 @@ def answer_error(request: Request[Any, Any, Any], error: Exception) -> Response[
 
 
 REFUSALS = {
-    400: ResponseSpec(AnthropicError, description="The request cannot be served as asked"),
-    401: ResponseSpec(AnthropicError, description="An API key is needed"),
-    403: ResponseSpec(AnthropicError, description="The API key may not do this"),
-    404: ResponseSpec(AnthropicError, description="Another model was asked for"),
-    429: ResponseSpec(
-        AnthropicError, description="Too many requests, of all or of this key; see Retry-After"
-    ),
-    503: ResponseSpec(AnthropicError, description="Loading, draining or failed; see Retry-After"),
+    status: ResponseSpec(AnthropicError, description=reason) for status, reason in REFUSAL_REASONS.items()
 }

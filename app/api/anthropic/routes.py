@@ -19,6 +19,7 @@ from app.api.anthropic.schema import MessagesRequest, PromptRequest
 from app.api.asked import served_model
 from app.api.authorization import caller_of
 from app.api.json_request import JsonRequest
+from app.api.operations import StreamedOperation
 from app.api.services import Services
 from app.api.writer import Api
 from app.errors import RequestError
@@ -39,6 +40,7 @@ class TokenCount(Struct, frozen=True):
     "/messages",
     status_code=200,
     summary="Create a message",
+    operation_class=StreamedOperation,
     tags=["Anthropic"],
     exception_handlers=HANDLERS,
     responses={

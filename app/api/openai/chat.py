@@ -20,6 +20,7 @@ from app.api.openai import translate
 from app.api.openai.completion import ChatCompletion, CompletionWriter
 from app.api.openai.refusals import REFUSALS
 from app.api.openai.schema import ChatRequest
+from app.api.operations import StreamedOperation
 from app.api.ports import ReplyPart
 from app.api.reply import Reply
 from app.api.services import Services
@@ -31,6 +32,7 @@ from app.errors import RequestError
     "/chat/completions",
     status_code=200,
     summary="Create a chat completion",
+    operation_class=StreamedOperation,
     tags=["OpenAI"],
     responses={
         200: ResponseSpec(

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from app.api.asked import require_name
 from app.api.errors import unavailable
+from app.api.openai.refusals import refused
 from app.api.ports import ChatModel
 from app.api.services import Services
 
@@ -41,7 +42,7 @@ class ModelList(Struct, frozen=True, kw_only=True):
     last_id: str
 
 
-@get("/models", summary="List the served models", tags=["OpenAI"])
+@get("/models", summary="List the served models", tags=["OpenAI"], responses=refused(401, 403, 503))
 async def list_models(services: NamedDependency[Services]) -> ModelList:
     """The served model, once it is loaded."""
     card = _card(_loaded(services))
@@ -49,7 +50,12 @@ async def list_models(services: NamedDependency[Services]) -> ModelList:
 
 
 # A hub model's name has a slash in it.
-@get("/models/{name:path}", summary="Describe a served model", tags=["OpenAI"])
+@get(
+    "/models/{name:path}",
+    summary="Describe a served model",
+    tags=["OpenAI"],
+    responses=refused(400, 401, 403, 404, 503),
+)
 async def describe_model(name: FromPath[str], services: NamedDependency[Services]) -> ModelCard:
     """The served model by its name or one of its aliases."""
     model = _loaded(services)

@@ -1,14 +1,15 @@
 """How OpenAI's routes refuse, for the schema: one list for all of them."""
 
+from collections.abc import Mapping
+
 from litestar.openapi import ResponseSpec
 
 from app.api.errors import ErrorBody
+from app.api.refusal_reasons import REFUSAL_REASONS
 
-REFUSALS = {
-    400: ResponseSpec(ErrorBody, description="The request cannot be served as asked"),
-    401: ResponseSpec(ErrorBody, description="An API key is needed"),
-    403: ResponseSpec(ErrorBody, description="The API key may not do this"),
-    404: ResponseSpec(ErrorBody, description="Another model was asked for"),
-    429: ResponseSpec(ErrorBody, description="Too many requests, of all or of this key; see Retry-After"),
-    503: ResponseSpec(ErrorBody, description="Loading, draining or failed; see Retry-After"),
-}
+REFUSALS = {status: ResponseSpec(ErrorBody, description=reason) for status, reason in REFUSAL_REASONS.items()}
+
+
+def refused(*statuses: int) -> Mapping[int, ResponseSpec]:
+    """Those of a route that refuses with fewer; that it fails can happen to each."""
+    return {status: REFUSALS[status] for status in (*statuses, 500)}

@@ -21,6 +21,7 @@ from app.api.json_request import JsonRequest
 from app.api.openai.completion import Usage, usage
 from app.api.openai.refusals import REFUSALS
 from app.api.openai.text_schema import CompletionRequest
+from app.api.operations import StreamedOperation
 from app.api.ports import ChatModel, Piece, ReplyPart, TextPrompt
 from app.api.reply import Reply
 from app.api.services import Services
@@ -66,6 +67,7 @@ class TextCompletion(Struct, frozen=True, kw_only=True):
     "/completions",
     status_code=200,
     summary="Create a completion of a text",
+    operation_class=StreamedOperation,
     tags=["OpenAI"],
     responses={
         200: ResponseSpec(

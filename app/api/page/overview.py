@@ -2,10 +2,9 @@
 
 from litestar import get
 from litestar.di import NamedDependency
-from litestar.openapi import ResponseSpec
 from msgspec import Struct
 
-from app.api.errors import ErrorBody
+from app.api.openai.refusals import refused
 from app.api.page.facts import RecentRequest, SnapshotFill
 from app.api.ports import Phase, Progress
 from app.api.services import Services
@@ -37,17 +36,7 @@ class Overview(Struct, frozen=True, kw_only=True):
     requests: list[RecentRequest]
 
 
-@get(
-    "/overview",
-    summary="The server at one instant",
-    tags=["Operations"],
-    responses={
-        401: ResponseSpec(
-            ErrorBody, description="An API key is needed, and there is none, or an unknown one"
-        ),
-        403: ResponseSpec(ErrorBody, description="The API key may not do this"),
-    },
-)
+@get("/overview", summary="The server at one instant", tags=["Operations"], responses=refused(401, 403))
 async def overview(services: NamedDependency[Services]) -> Overview:
     """Model, phase, store and the last requests of all tenants, without a word of what was said in them."""
     health = services.engine.health()

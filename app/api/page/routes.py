@@ -14,7 +14,8 @@ from litestar.types import Guard
 from msgspec import Struct
 
 from app.api.docs import PAGE_HEADERS
-from app.api.errors import ErrorBody
+from app.api.openai.refusals import refused
+from app.api.operations import PageOperation
 from app.api.services import Services
 from app.errors import RequestError
 
@@ -51,14 +52,8 @@ class Index(Struct, frozen=True, kw_only=True):
     "/",
     summary="Where things are",
     tags=["Operations"],
-    responses={
-        200: ResponseSpec(
-            Index, description="The addresses; for whoever accepts text/html, the server's own page"
-        ),
-        401: ResponseSpec(
-            ErrorBody, description="An API key is needed, and there is none, or an unknown one"
-        ),
-    },
+    operation_class=PageOperation,
+    responses={200: ResponseSpec(Index, description="The addresses, or the page"), **refused(401)},
 )
 async def index(request: Request[Any, Any, Any], services: NamedDependency[Services]) -> Response[Any]:
     """The address of everything else; in a browser, a page of what the server does."""

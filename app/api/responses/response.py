@@ -67,7 +67,7 @@ class InputTokensDetails(Struct, frozen=True):
 
 
 class OutputTokensDetails(Struct, frozen=True):
-    """`reasoning_tokens` is how many it took until the thinking was over."""
+    """`reasoning_tokens` is how many it had when the last of the thinking came that it began with."""
 
     reasoning_tokens: int
 
@@ -126,9 +126,11 @@ def item_of(part: ReplyPart, *, id: str, status: str = "completed") -> OutputIte
                 id=f"fc_{id}", status=status, call_id=part.id, name=part.name, arguments=part.arguments
             )
         case Piece(kind=PieceKind.REASONING):
-            return ReasoningItem(id=f"rs_{id}", status=status, content=[ReasoningText(text=part.text)])
+            thought = [ReasoningText(text=part.text)] if part.text else []
+            return ReasoningItem(id=f"rs_{id}", status=status, content=thought)
         case Piece():
-            return MessageItem(id=f"msg_{id}", status=status, content=[OutputText(text=part.text)])
+            said = [OutputText(text=part.text)] if part.text else []
+            return MessageItem(id=f"msg_{id}", status=status, content=said)
 
 
 def item_status(reply: Reply) -> str:

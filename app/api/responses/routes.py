@@ -14,6 +14,7 @@ from app.api.asked import served_model
 from app.api.authorization import caller_of
 from app.api.json_request import JsonRequest
 from app.api.openai.refusals import REFUSALS
+from app.api.operations import StreamedOperation
 from app.api.responses import translate
 from app.api.responses.response import Response
 from app.api.responses.schema import ResponsesRequest
@@ -26,6 +27,7 @@ from app.api.writer import Api
     "/responses",
     status_code=200,
     summary="Create a response",
+    operation_class=StreamedOperation,
     tags=["OpenAI"],
     responses={
         200: ResponseSpec(Response, description="The response; with `stream`, server-sent events"),

@@ -94,8 +94,7 @@ class ResponseWriter:
 
     def _begin(self, kind: PieceKind) -> Iterator[bytes]:
         self._open = Piece(kind, "")
-        item: Any = item_of(self._open, id=self._id(len(self._output)), status="in_progress")
-        item.content.clear()
+        item = item_of(self._open, id=self._id(len(self._output)), status="in_progress")
         yield self._event("response.output_item.added", output_index=len(self._output), item=item)
         yield self._at_item("response.content_part.added", content_index=0, part=_part_of(self._open))
 

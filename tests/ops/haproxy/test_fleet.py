@@ -197,15 +197,19 @@ async def test_operators_routes_are_not_for_everybody(fleet: Fleet):
 
 
 async def test_session_in_the_body_is_enough(fleet: Fleet):
-    """A client that only sends `prompt_cache_key` comes back to its host on every connection."""
+    """A client that only sends a name in the body comes back to its host on every connection, in any API."""
     body = {"messages": [{"role": "user", "content": "tea"}], "max_tokens": 1}
+    user_id = f"user_{'0af7' * 16}_account_{'1b' * 18}_session_"
     answered: dict[str, set[str]] = {}
     for key in ("ada", "bob", "cyd", "dan", "eve", "fay"):
-        for _ in range(3):
+        for route, asked in (
+            ("chat/completions", {**body, "prompt_cache_key": key}),
+            ("messages", {**body, "metadata": {"user_id": user_id + key}}),
+            ("responses", {"input": "tea", "max_output_tokens": 1, "conversation": key}),
+            ("responses", {"input": "tea", "max_output_tokens": 1, "conversation": {"id": key}}),
+        ):
             async with httpx.AsyncClient(base_url=fleet.url) as client:
-                answer = await client.post(
-                    "/v1/chat/completions", json={**body, "prompt_cache_key": key}, timeout=120
-                )
+                answer = await client.post(f"/v1/{route}", json=asked, timeout=120)
                 answered.setdefault(key, set()).add(answer.headers["x-samovar-host"])
 
     assert all(len(hosts) == 1 for hosts in answered.values())

@@ -13,7 +13,8 @@ from app.events import (
 )
 from app.scheduler.admission import Ending
 from app.scheduler.core import ENGINE_FAILURE
-from app.scheduler.job import Prefilled, Started
+from app.scheduler.job import Failed, Prefilled, Started
+from app.scheduler.ports import StepOutput
 from app.snapshots.limits import Limits
 from tests.support.hash_chain import HashChainDecoder, reply_to
 from tests.support.jobs import make_job
@@ -360,3 +361,32 @@ def test_the_store_changes_no_reply(enabled: bool):
         assert room.reply(job) == reply_to(job.tokens, 4)
         assert (room.started(job).cached_tokens > 0) is (enabled and turn > 0)
         history = [*history, 900, *room.reply(job)]
+
+
+class FailingRow(HashChainDecoder):
+    """A decoder that cannot go on with one of its jobs after two tokens of it."""
+
+    def step(self):
+        output = super().step()
+        going, failed = [], []
+        for job_id, generated in output.generated:
+            if job_id == "bad" and self.rows[job_id].generated > 2:
+                failed.append((job_id, Failed("it cannot go on", 400)))
+            else:
+                going.append((job_id, generated))
+        return StepOutput(output.prefilled, output.segment_ends, going, failed)
+
+
+def test_a_row_that_cannot_go_on_fails_alone():
+    """Its job ends with the decoder's word and frees its place; the others and the store are as ever."""
+    room = ServingRoom(FailingRow())
+    bad = make_job(range(40), id="bad", max_tokens=9)
+    good = make_job(range(100, 140), id="good", max_tokens=9)
+
+    room.run(bad, good)
+
+    assert room.deltas[bad.id][-1] == Failed("it cannot go on", 400)
+    assert room.ended() == {"bad": FinishReason.ERROR, "good": FinishReason.LENGTH}
+    assert room.reply(good) == reply_to(range(100, 140), 9)
+    assert room.decoder.rebuilds == 0
+    assert not room.decoder.rows

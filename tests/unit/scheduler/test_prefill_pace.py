@@ -10,7 +10,7 @@ TARGET = 0.25
 MOST = 512
 
 
-@pytest.mark.parametrize("tokens_per_second", [200, 1000, 1500])
+@pytest.mark.parametrize("tokens_per_second", [400, 1000, 1500])
 def test_steps_settle_at_the_target(tokens_per_second):
     """Whatever a token costs, as long as a chunk between the bounds fits."""
     pace = PrefillPace(TARGET, most_tokens=MOST)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from app.api.asked import Asked
 from app.api.openai import translate
 from app.api.openai.schema import ChatRequest
-from app.api.ports import ToolUse
+from app.api.ports import ChatPrompt, ReplySchema, ToolUse
 from app.errors import RequestError
 from app.scheduler.job import Sampling
 from app.snapshots.entry import ANONYMOUS_SESSION
@@ -111,10 +111,12 @@ def test_a_call_that_must_not_come_is_kept_from_the_model() -> None:
 @pytest.mark.parametrize(
     ("fields", "param", "says"),
     [
-        ({"tool_choice": "required"}, "tool_choice", "'none' and 'auto'"),
-        ({"tool_choice": "any"}, "tool_choice", "'none' and 'auto'"),
-        ({"tool_choice": {"type": "function"}}, "tool_choice", "'none' and 'auto'"),
-        ({"response_format": {"type": "json_schema"}}, "response_format", "json_schema"),
+        ({"tool_choice": "required"}, "tool_choice", "no tools"),
+        ({"tool_choice": "any"}, "tool_choice", "'required'"),
+        ({"tool_choice": {"type": "function"}}, "tool_choice", "'required'"),
+        ({"tool_choice": {"type": "allowed_tools"}}, "tool_choice", "'required'"),
+        ({"response_format": {"type": "json_schema"}}, "response_format", "needs a schema"),
+        ({"response_format": {"type": "grammar"}}, "response_format", "'grammar'"),
         ({"chat_template_kwargs": {"tokenize": True}}, "chat_template_kwargs", "tokenize"),
         ({"chat_template_kwargs": {"chat_template": "{{ 1 }}"}}, "chat_template_kwargs", "chat_template"),
     ],
@@ -122,10 +124,57 @@ def test_a_call_that_must_not_come_is_kept_from_the_model() -> None:
 def test_what_is_not_served_is_refused_by_name(fields: dict[str, Any], param: str, says: str) -> None:
     """A field that could not be honoured is a 400 naming it, never ignored."""
     with pytest.raises(RequestError, match=says) as refusal:
-        translate.chat_prompt(request(**fields))
+        asked(**fields)
 
     assert refusal.value.status == 400
     assert refusal.value.param == param
+
+
+SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}}
+
+
+@pytest.mark.parametrize(
+    ("response_format", "schema"),
+    [
+        (None, None),
+        ({"type": "text"}, None),
+        ({"type": "json_object"}, {"type": "object"}),
+        ({"type": "json_schema", "json_schema": {"name": "it", "schema": SCHEMA, "strict": True}}, SCHEMA),
+        ({"type": "json_schema", "json_schema": {"name": "it", "schema": SCHEMA}}, SCHEMA),
+    ],
+)
+def test_a_format_is_the_schema_of_the_reply(response_format: Any, schema: Any) -> None:
+    """Any object, or what the client's schema says, strict or not; with the field that asked for it."""
+    expected = None if schema is None else ReplySchema(schema, "response_format")
+    assert asked(response_format=response_format).schema == expected
+
+
+@pytest.mark.parametrize(
+    ("choice", "must", "names", "parallel"),
+    [
+        ("auto", False, ("now", "later"), True),
+        ("required", True, ("now", "later"), True),
+        ({"type": "function", "function": {"name": "later"}}, True, ("later",), False),
+        ({"type": "function", "name": "later"}, True, ("later",), False),
+    ],
+)
+def test_a_forced_call_is_of_what_may_be_called(choice: Any, must: bool, names: Any, parallel: bool) -> None:
+    """All tools stay in the prompt; one that is named is called alone, and once."""
+    tools = [{"type": "function", "function": {"name": name}} for name in ("now", "later")]
+    wanted = asked(tools=tools, tool_choice=choice)
+    assert wanted.tools is not None
+    assert wanted.tools.must is must
+    assert tuple(tool["function"]["name"] for tool in wanted.tools.tools) == names
+    assert wanted.tools.parallel is parallel
+    assert isinstance(wanted.prompt, ChatPrompt)
+    assert wanted.prompt.tools == tuple(tools)
+
+
+def test_a_forced_call_of_a_tool_that_is_not_there_is_refused() -> None:
+    """The refusal names the tool."""
+    choice = {"type": "function", "function": {"name": "never"}}
+    with pytest.raises(RequestError, match="'never'"):
+        asked(tools=[TOOL], tool_choice=choice)
 
 
 @pytest.mark.parametrize("part", [{"type": "image_url", "image_url": {"url": "x"}}, {"type": "text"}])
