@@ -5,6 +5,8 @@ VENV    ?= .venv
 # Which MLX backend: Metal on macOS, the CPU on Linux; `make serve BACKEND=cuda13` (or cuda12) on NVIDIA.
 BACKEND ?= default
 ARGS    ?=
+# Tests run in so many processes at a time; WORKERS=0 runs them in one, as a debugger likes it.
+WORKERS ?= auto
 
 BIN     := $(VENV)/bin
 STAMP   := $(VENV)/.installed-$(BACKEND)
@@ -45,10 +47,10 @@ serve: $(STAMP)  ## Start the server on 127.0.0.1:8080 with the demo model (ARGS
 	$(RUN)samovar serve $(ARGS)
 
 test: $(STAMP) $(TOOLS)  ## Run all tests (ARGS="-k …" for some).
-	$(RUN)python -m pytest $(ARGS)
+	$(RUN)python -m pytest -n $(WORKERS) --maxprocesses 4 --dist loadgroup $(ARGS)
 
 test-fast: $(STAMP) $(TOOLS)  ## Run the tests that take less than ten seconds each.
-	$(RUN)python -m pytest -m "not slow" $(ARGS)
+	$(RUN)python -m pytest -n $(WORKERS) --maxprocesses 4 --dist loadgroup -m "not slow" $(ARGS)
 
 check: $(STAMP)  ## Static checks: format, lint, types, import direction.
 	$(BIN)/ruff format --check .

@@ -1,7 +1,7 @@
 """How long a prompt's chunk may be while replies are written beside it. Arithmetic; knows no model."""
 
 LEAST_TOKENS = 64
-"""Shorter chunks cost a pass over the weights each and hardly shorten a step: the prompt would take for ever."""
+"""Shorter chunks cost a pass over the weights each and hardly shorten a step."""
 
 MOST_GROWTH = 2.0
 """From one chunk to the next: a step that was quick by chance must not be followed by a very long one."""

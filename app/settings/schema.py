@@ -205,15 +205,15 @@ class Memory(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     limit_bytes: Annotated[
         Bytes | Auto,
         Meta(
-            description="Most memory for the model, requests and snapshots; auto is what the GPU recommends, or"
-            " the machine has, or the container may use."
+            description="Most memory for the model, requests and snapshots; auto is what the GPU recommends,"
+            " or the machine has, or the container may use."
         ),
     ]
     headroom_bytes: Annotated[
         Bytes | Auto,
         Meta(
-            description="Kept free of requests and snapshots, for what cannot be foretold; auto is a sixteenth"
-            " of the limit."
+            description="Kept free of requests and snapshots, for what cannot be foretold; auto is a"
+            " sixteenth of the limit."
         ),
     ]
     reply_tokens: Annotated[

@@ -90,7 +90,7 @@ def test_a_repositorys_code_does_not_run_unless_it_is_trusted(tmp_path):
         "Path(__file__).with_name('ran').write_text('')\n"
     )
 
-    with pytest.raises(ModelError, match="cannot be loaded: .*trust_remote_code"):
+    with pytest.raises(ModelError, match=r"cannot be loaded: .*trust_remote_code"):
         load(tmp_path, path=str(folder))
     assert not (folder / "ran").exists()
     assert load(tmp_path, path=str(folder), trust_remote_code=True).family == "llama"

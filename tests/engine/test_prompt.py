@@ -1,5 +1,7 @@
 """From messages to tokens: the boundary is where the history ends, for every last role."""
 
+from dataclasses import replace
+
 import pytest
 
 from app.chat import ChatPrompt
@@ -99,6 +101,23 @@ def test_tools_and_template_settings_and_tenants_are_different_buckets(model):
 
     assert prepare(model, chat({"role": "user", "content": "Other text"})).bucket == plain
     assert len({plain, *others}) == 4
+
+
+def test_the_servers_template_settings_hold_where_a_request_sets_none(tiny):
+    """A request's own win, each by itself; states are kept by what is rendered, wherever it comes from."""
+    loaded = replace(tiny("llama"), template_kwargs={"mood": "calm", "tone": "dry"})
+    loaded.tokenizer.chat_template = "{{ mood }} {{ tone }} {{ messages[0]['content'] }}"
+    settings = ServedChatModel(loaded, unix_seconds=lambda: 123.0, on_declined=lambda _reason: None)
+    bare = ServedChatModel(tiny("llama"), unix_seconds=lambda: 123.0, on_declined=lambda _reason: None)
+    try:
+        rendered = [settings.render(chat(USER, **own)) for own in ({}, {"tone": "warm"})]
+        by_settings = prepare(settings, chat(USER)).bucket
+        by_request = prepare(bare, chat(USER, mood="calm", tone="dry")).bucket
+    finally:
+        loaded.tokenizer.chat_template = CHATML
+
+    assert rendered == [f"calm {tone} {USER['content']}" for tone in ("dry", "warm")]
+    assert by_settings == by_request
 
 
 def test_messages_a_template_cannot_render_are_the_clients_error(model):

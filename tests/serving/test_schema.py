@@ -16,7 +16,7 @@ CHECKS = (
     "content_type_conformance",
     "response_schema_conformance",
 )
-EXAMPLES = 10
+EXAMPLES = 5
 """Requests that are made up for each operation, besides those at the bounds of what its schema allows."""
 
 INFERENCE = ("/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/messages")

@@ -1,7 +1,8 @@
 """The `samovar` command with parts that fail when a test says so.
 
-It is run as `python -m tests.support.faulty_server FOLDER serve …`. A test writes a file, named by the place and holding the kind of the fault; who comes by the place next takes
-the file away and fails. Everything else is the program as it is.
+It is run as `python -m tests.support.faulty_server FOLDER serve …`. A test writes a file there, named by the
+place and holding the kind of the fault; who comes by the place next takes the file away and fails. Everything
+else is the program as it is.
 """
 
 import sys

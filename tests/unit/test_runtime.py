@@ -9,6 +9,7 @@ import pytest
 from app.api import ports
 from app.errors import ModelError, RequestError
 from app.events import Removal
+from app.progress import Step
 from app.runtime import Milestones, ServingEngine
 from app.scheduler.worker import Phase, Worker
 from tests.support.jobs import make_job
@@ -23,6 +24,7 @@ class Loaded:
     def __init__(self, room):
         self.model = cast("ports.ChatModel", object())
         self.store = room.store
+        self.step = Step("loading the weights", 3, 8)
 
 
 class House:
@@ -70,6 +72,15 @@ def test_the_workers_phase_is_what_probes_see(phase, seen):
 
     assert health.phase is seen
     assert bool(health.reason) is (seen is not ports.Phase.READY)
+
+
+def test_how_far_the_load_is_can_be_asked_only_while_it_lasts():
+    """The step and its share in percent; once the model is loaded there is nothing to tell."""
+    house = House()
+
+    assert house.engine.health().progress == ports.Progress("loading the weights", 37)
+    house.enter(Phase.READY)
+    assert house.engine.health().progress is None
 
 
 def test_an_engine_that_is_not_ready_takes_no_job():

@@ -150,9 +150,7 @@ class ChatRequest(Struct, kw_only=True):
     tool_choice: (
         Annotated[
             str | dict[str, Any],
-            Meta(
-                description="'auto', 'none' for no calls, 'required' for at least one, or the one tool to call."
-            ),
+            Meta(description="'auto', 'none' for no calls, 'required' for one at least, or the one to call."),
         ]
         | None
     ) = None
