@@ -67,6 +67,7 @@ bench: $(STAMP)  ## Run the benchmarks; results go to benchmarks/results.
 	$(RUN)python -m benchmarks.serving_bench
 	$(RUN)python -m benchmarks.turns_bench
 	$(RUN)python -m benchmarks.telemetry_bench
+	$(RUN)python -m benchmarks.structured_bench
 	$(BIN)/python -m benchmarks.report
 
 LOCK = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 \

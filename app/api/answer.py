@@ -98,13 +98,15 @@ class Answer:
                     announced.close()
                     exchange.job_ids += [turn.job.id for turn in prepared.turns]
                     replies = Replies(generations, seconds=services.limits.request_seconds)
-                    answer = self._stream if self._asked.stream else self._whole
+                    ends = [disconnected(receive), *(generation.abandoned() for generation in generations)]
+                    if self._asked.stream:
+                        events = EventWriter(send, write_seconds=services.limits.write_seconds)
+                        ends.append(events.stuck())
+                        work = self._stream(replies, prepared, exchange, events)
+                    else:
+                        work = self._whole(replies, prepared, exchange, send)
                     try:
-                        await unless(
-                            answer(replies, prepared, exchange, send),
-                            disconnected(receive),
-                            *(generation.abandoned() for generation in generations),
-                        )
+                        await unless(work, *ends)
                     finally:
                         replies.stop()
             except ClientGoneError:
@@ -210,12 +212,13 @@ class Answer:
         )
         await send({"type": "http.response.body", "body": body, "more_body": False})
 
-    async def _stream(self, replies: Replies, prepared: Prepared, exchange: Exchange, send: Send) -> None:
+    async def _stream(
+        self, replies: Replies, prepared: Prepared, exchange: Exchange, events: EventWriter
+    ) -> None:
         limits, clock, writer = self._services.limits, self._services.clock, prepared.writer
         # The response waits for the first sign of the engine, so that a refusal can still have its status.
         news = await replies.advance(limits.keepalive_seconds)
         _raise_failure(replies, exchange)
-        events = EventWriter(send, write_seconds=limits.write_seconds)
         await events.start(cache_header(first_start(replies.all)))
         if opening := writer.opening(replies.all):
             await events.write(opening)

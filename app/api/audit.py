@@ -2,9 +2,10 @@
 
 from urllib.parse import parse_qs
 
-from litestar.types import ASGIApp, HTTPScope, Message, Receive, Scope, Send
+from litestar.types import ASGIApp, HTTPResponseStartEvent, HTTPScope, Receive, Scope, Send
 
 from app.api.exchange import CLIENT_CLOSED_STATUS
+from app.api.response_start import SeeingStart
 from app.auth.key import is_name
 from app.bus import Emit
 from app.events import AdminCalled
@@ -23,14 +24,12 @@ class AuditCalls:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         status = CLIENT_CLOSED_STATUS
 
-        async def noting_status(message: Message) -> None:
+        def note_status(start: HTTPResponseStartEvent) -> None:
             nonlocal status
-            if message["type"] == "http.response.start":
-                status = message["status"]
-            await send(message)
+            status = start["status"]
 
         try:
-            await self._app(scope, receive, noting_status)
+            await self._app(scope, receive, SeeingStart(send, note_status))
         finally:
             self._emit(_called(scope, status))
 

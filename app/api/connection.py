@@ -6,6 +6,9 @@ from typing import Any, TypeVar
 
 from litestar.types import Receive, Send
 
+from app.api.alarm import Alarm
+from app.api.response_start import past_start
+
 T = TypeVar("T")
 
 
@@ -52,13 +55,21 @@ class EventWriter:
     def __init__(self, send: Send, *, write_seconds: float) -> None:
         self._send = send
         self._write_seconds = write_seconds
+        self._stuck = asyncio.Event()
+        self._patience = Alarm(asyncio.get_running_loop(), self._stuck.set)
+
+    async def stuck(self) -> None:
+        """Return once the client has taken nothing for too long; a write may hang for ever then.
+
+        One end of `unless`, whose work writes: a timeout around each write would cost more than the write.
+        """
+        try:
+            await self._stuck.wait()
+        finally:
+            self._patience.close()
 
     async def start(self, headers: Mapping[str, str]) -> None:
-        """Send status 200 and the headers.
-
-        Raises:
-            ClientGoneError: the client does not read.
-        """
+        """Send status 200 and the headers."""
         fields = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache", **headers}
         await self._within_time(
             {
@@ -67,27 +78,18 @@ class EventWriter:
                 "headers": [(name.encode(), value.encode()) for name, value in fields.items()],
             }
         )
+        self._send = past_start(self._send)
 
     async def write(self, events: bytes) -> None:
-        """Send some events in one piece.
-
-        Raises:
-            ClientGoneError: the client does not read.
-        """
+        """Send some events in one piece."""
         await self._within_time({"type": "http.response.body", "body": events, "more_body": True})
 
     async def end(self, events: bytes) -> None:
-        """Send the last events and end the response.
-
-        Raises:
-            ClientGoneError: the client does not read.
-        """
+        """Send the last events and end the response."""
         await self._within_time({"type": "http.response.body", "body": events, "more_body": False})
 
     async def _within_time(self, message: Any) -> None:
         # With its buffers full, Granian's send waits for ever, even after the client has closed its socket.
-        try:
-            async with asyncio.timeout(self._write_seconds):
-                await self._send(message)
-        except TimeoutError as error:
-            raise ClientGoneError from error
+        self._patience.set(self._write_seconds)
+        await self._send(message)
+        self._patience.unset()

@@ -5,8 +5,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from http import HTTPStatus
 
-from litestar.types import ASGIApp, Message, Receive, Scope, Send
+from litestar.types import ASGIApp, HTTPResponseStartEvent, Receive, Scope, Send
 
+from app.api.response_start import SeeingStart
 from app.api.stream import OpenRequests
 from app.bus import Emit
 from app.clock import Clock
@@ -50,12 +51,10 @@ class IdentifyRequests:
         request_id = given if _SANE_ID.fullmatch(given) else self._new_id()
         scope["state"]["request_id"] = request_id
 
-        async def with_id(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                message["headers"] = [*message["headers"], (b"x-request-id", request_id.encode())]
-            await send(message)
+        def add_id(start: HTTPResponseStartEvent) -> None:
+            start["headers"] = [*start["headers"], (b"x-request-id", request_id.encode())]
 
-        await self._app(scope, receive, with_id)
+        await self._app(scope, receive, SeeingStart(send, add_id))
 
 
 class CountRequests:
@@ -72,14 +71,12 @@ class CountRequests:
         scope["state"]["exchange"] = exchange
         began = self._clock()
 
-        async def noting_status(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                exchange.status = message["status"]
-            await send(message)
+        def note_status(start: HTTPResponseStartEvent) -> None:
+            exchange.status = start["status"]
 
         with self._requests.one():
             try:
-                await self._app(scope, receive, noting_status)
+                await self._app(scope, receive, SeeingStart(send, note_status))
             finally:
                 # Without a status nothing was answered: the client left, or the server was stopped by force.
                 status = exchange.status or CLIENT_CLOSED_STATUS

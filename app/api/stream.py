@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 
+from app.api.alarm import Alarm
 from app.scheduler.job import Delta, Failed, JobId, Prefilled
 
 MAX_LAG_DELTAS = 4096
@@ -25,7 +26,9 @@ class Channel:
         self._on_lag = on_lag
         self._unread: list[Delta] = []
         self._ended = False
-        self._news = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+        self._reader: asyncio.Future[None] | None = None
+        self._impatience = Alarm(self._loop, self._wake)
         self._abandoned = asyncio.Event()
 
     def put(self, delta: Delta) -> None:
@@ -38,29 +41,40 @@ class Channel:
             self._on_lag(self._job_id)
             return
         self._unread.append(delta)
-        self._news.set()
+        self._wake()
 
     def end(self, failure: Failed) -> None:
         """Let `failure` be the last word, in place of what is unread. Ignored once the channel has ended."""
         if not self._ended:
             self._ended = True
             self._unread = [failure]
-            self._news.set()
-            asyncio.get_running_loop().call_later(LAST_WORD_SECONDS, self._abandoned.set)
+            self._wake()
+            self._loop.call_later(LAST_WORD_SECONDS, self._abandoned.set)
 
     async def abandoned(self) -> None:
         """Return once the time for a last word is over; never where the job ended by itself."""
         await self._abandoned.wait()
 
     async def take(self, timeout_seconds: float) -> Sequence[Delta]:
-        """Everything unread, waiting for the first of it; empty if nothing came within the time."""
+        """Everything unread, waiting for the first of it; empty if nothing came within the time.
+
+        One reader at a time.
+        """
         if not self._unread:
-            self._news.clear()
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(timeout_seconds):
-                    await self._news.wait()
+            self._reader = self._loop.create_future()
+            self._impatience.set(timeout_seconds)
+            await self._reader
         unread, self._unread = self._unread, []
         return unread
+
+    def close(self) -> None:
+        """Leave nothing in the loop; nobody reads any more."""
+        self._impatience.close()
+
+    def _wake(self) -> None:
+        # A future and no `asyncio.Event`, and an alarm and no timeout: both would cost more than the rest of a token.
+        if self._reader is not None and not self._reader.done():
+            self._reader.set_result(None)
 
 
 class LoopSink:
@@ -90,6 +104,7 @@ class LoopSink:
         try:
             yield channel
         finally:
+            channel.close()
             del self._channels[job_id]
 
     def end_all(self, message: str) -> None:

@@ -5,11 +5,12 @@ from collections.abc import Iterator, Sequence
 from http import HTTPStatus
 from typing import cast
 
-from litestar.types import ASGIApp, HTTPScope, Message, Receive, Scope, Send
+from litestar.types import ASGIApp, HTTPResponseStartEvent, HTTPScope, Receive, Scope, Send
 from opentelemetry.trace import Span, SpanKind, StatusCode, Tracer, format_span_id, format_trace_id
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from app.api.reply import Reply
+from app.api.response_start import SeeingStart
 from app.events import TraceRef
 from app.scheduler.job import Job, Sampling
 
@@ -42,14 +43,12 @@ class TraceRequests:
             set_status_on_exception=False,
         ) as span:
 
-            async def noting_status(message: Message) -> None:
-                if message["type"] == "http.response.start":
-                    _set_status(span, message["status"])
-                    if response := _traceresponse(span):
-                        message["headers"] = [*message["headers"], (b"traceresponse", response)]
-                await send(message)
+            def note_status(start: HTTPResponseStartEvent) -> None:
+                _set_status(span, start["status"])
+                if response := _traceresponse(span):
+                    start["headers"] = [*start["headers"], (b"traceresponse", response)]
 
-            await self._app(scope, receive, noting_status)
+            await self._app(scope, receive, SeeingStart(send, note_status))
 
 
 @contextlib.contextmanager

@@ -11,6 +11,11 @@ from typing import Any
 
 from app.engine.grammar import json_rule
 
+NEW_LINE = "\n"
+
+_BY_LOOKS = frozenset({"array", "object"})
+_BY_TYPE = _BY_LOOKS | {"integer", "number", "boolean"}
+
 Mark = Callable[[str], str]
 """A mark's text → what a rule says for it."""
 
@@ -101,6 +106,69 @@ def _mistral(tools: Sequence[OfferedTool], mark: Mark) -> CallRules:
     )
 
 
+def _qwen3_coder(tools: Sequence[OfferedTool], mark: Mark) -> CallRules:
+    begin, end = mark("<tool_call>"), mark("</tool_call>")
+    rest = rf'"\n"? ({_any_of(tools)}) "\n"? {end}'
+    named = tuple(
+        f"call_{index}: {text(f'<function={tool.name}>{NEW_LINE}')} {_parameters(tool)} {text('</function>')}"
+        for index, tool in enumerate(tools)
+    )
+    # The shortest text that ends with the mark. The parser takes the word null for JSON's.
+    value = r"VALUE: /(.|\n)*<\/parameter>/ & ~/\n?[nN][uU][lL][lL]\n?<\/parameter>/"
+    return CallRules(
+        rules=(*named, f"call_rest: {rest}", "value[lazy]: VALUE", value),
+        one="call_rest",
+        many=rf'call_rest ("\n"? {begin} call_rest)*',
+    )
+
+
+def _parameters(tool: OfferedTool) -> str:
+    """Each parameter between marks, in the schema's order; those that are not required may be missing."""
+    needed = tool.schema.get("required", ())
+    shared = {key: tool.schema[key] for key in ("$defs", "definitions") if key in tool.schema}
+    said = []
+    for name, schema in tool.schema.get("properties", {}).items():
+        one = f"{text(f'<parameter={name}>{NEW_LINE}')} {_value(schema, shared)} {text(NEW_LINE)}"
+        said.append(one if name in needed else f"({one})?")
+    return " ".join(said)
+
+
+def _value(schema: Any, shared: Mapping[str, Any]) -> str:
+    """A value as the parser reads it: by its one type. What has none, and text but for a choice, is free."""
+    asked = _resolved(schema, shared)
+    end = text(NEW_LINE + "</parameter>")
+    choices = asked.get("enum", [asked["const"]] if "const" in asked else [])
+    if choices and all(map(_can_be_told, choices)):
+        return f"({' | '.join(map(text, choices))}) {end}"
+    # Behind a reference the parser sees no type, and takes for JSON what is an object or an array.
+    readable = _BY_TYPE if asked is schema else _BY_LOOKS
+    if asked.get("type") in readable:
+        return f"{json_rule({**shared, **asked})} {end}"
+    return "value"
+
+
+def _resolved(schema: Any, shared: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The schema, or the one of the tool's definitions that it refers to."""
+    if not isinstance(schema, Mapping):
+        return {}
+    _, _, place = str(schema.get("$ref", "")).partition("#/")
+    kept, _, name = place.partition("/")
+    found = shared.get(kept, {}).get(name)
+    return found if isinstance(found, Mapping) else schema
+
+
+def _can_be_told(choice: Any) -> bool:
+    """Whether a choice is text that comes out of the parser as it went in."""
+    return (
+        isinstance(choice, str)
+        and choice != ""
+        and choice == choice.strip(NEW_LINE)
+        and choice.lower() != "null"
+        and choice[0] not in "[{"
+        and "</parameter>" not in choice
+    )
+
+
 def _objects(tools: Sequence[OfferedTool]) -> tuple[str, ...]:
     """A rule for each tool's call as an object with a name and arguments.
 
@@ -124,4 +192,5 @@ _STYLES: Mapping[str, Callable[[Sequence[OfferedTool], Mark], CallRules]] = {
     "json_tools": _json_tools,
     "kimi_k2": _kimi_k2,
     "mistral": _mistral,
+    "qwen3_coder": _qwen3_coder,
 }

@@ -67,13 +67,21 @@ class GrammarCompiler:
         if made is not None:
             return made
         for each in schemas:
-            asked = LLMatcher.grammar_from_json_schema(_as_compiled(each.schema))
-            if reason := LLMatcher.validate_grammar(asked, self._vocabulary, limits=_LIMITS):
+            if reason := self._fault(each.schema):
                 raise _refusal(each, reason)
         raise RequestError(
             f"what the reply has to be is too much to follow: {_in_one_line(fault)}.",
             param=schemas[0].field if schemas else None,
         )
+
+    def _fault(self, schema: Mapping[str, Any]) -> str:
+        """Why a schema by itself cannot be followed; empty where it can."""
+        try:
+            asked = LLMatcher.grammar_from_json_schema(json.dumps(_as_compiled(schema)))
+        except ValueError as error:
+            # Numbers and characters that are JSON to Python alone.
+            return str(error)
+        return LLMatcher.validate_grammar(asked, self._vocabulary, limits=_LIMITS)
 
     def _compile(self, grammar: str) -> tuple[LLMatcher | None, str]:
         made = LLMatcher(self._vocabulary, LLMatcher.grammar_from_lark(grammar), log_level=0, limits=_LIMITS)

@@ -1,5 +1,6 @@
 """The shape of values.yaml, from which values.schema.json is made. Knows no default and no description."""
 
+from charts.source.auth import auth_schema, tls_schema
 from charts.source.settings import settings_schema
 from charts.source.shapes import (
     ABSOLUTE_FOLDER,
@@ -25,6 +26,7 @@ from charts.source.shapes import (
     QUANTITY,
     ROUTE_DURATION,
     SCRAPE_DURATION,
+    SECRET_KEY,
     SELECTED_LABELS,
     SHARE,
     SHARE_OR_NONE,
@@ -40,6 +42,7 @@ from charts.source.shapes import (
 )
 
 _ON: Schema = {"const": True}
+_NOTHING: Schema = {"const": ""}
 _DAY = 86400
 _AS_KUBERNETES_HAS_THEM = several(ANYTHING_OF_KUBERNETES)
 
@@ -57,6 +60,8 @@ def values_schema() -> Schema:
             replicaCount=whole(0, 1000),
             model=_model(),
             cache=_cache(),
+            auth=auth_schema(),
+            tls=tls_schema(),
             settings=settings_schema(),
             resources=closed(
                 requests={"type": "object", "additionalProperties": QUANTITY},
@@ -90,9 +95,25 @@ def values_schema() -> Schema:
                 where("externalHosts.enabled", _ON),
                 where("autoscaling.kind", {"const": "none"}),
                 where("metrics.scrape.kind", one_of("none", "ScrapeConfig")),
-            )
+                # Servers elsewhere have their keys and certificates from somebody else.
+                where("auth", {"properties": {"existingSecret": _NOTHING, "keys": {"maxProperties": 0}}}),
+                where("tls.existingSecret", _NOTHING),
+            ),
+            {
+                **if_then(where("tls.enabled", _ON), _tls_goes_with()),
+                "else": where("tls.existingSecret", _NOTHING),
+            },
         ],
     }
+
+
+def _tls_goes_with() -> Schema:
+    """Pods need a certificate, servers elsewhere have one for a name; a mesh encrypts by itself."""
+    certificate = {
+        **if_then(where("externalHosts.enabled", _ON), where("tls.serverName", NOT_EMPTY)),
+        "else": where("tls.existingSecret", NOT_EMPTY),
+    }
+    return {"allOf": [certificate, where("gateway.sessionHash", one_of("none", "envoyGateway"))]}
 
 
 def _image() -> Schema:
@@ -115,7 +136,7 @@ def _model() -> Schema:
             hub=closed(
                 repository=matching(f"^({file}/{file})?$"),
                 revision=matching("^[A-Za-z0-9._/-]*$"),
-                tokenSecret=closed(name=OPTIONAL_NAME, key=matching("^[-._a-zA-Z0-9]+$", longest=253)),
+                tokenSecret=closed(name=OPTIONAL_NAME, key=SECRET_KEY),
             ),
             claim=closed(name=OPTIONAL_NAME),
             hostPath=closed(path=ABSOLUTE_FOLDER),
@@ -227,6 +248,7 @@ def _metrics() -> Schema:
             interval=SCRAPE_DURATION,
             timeout=SCRAPE_DURATION,
             metricRelabelings=_AS_KUBERNETES_HAS_THEM,
+            keySecret=closed(name=OPTIONAL_NAME, key=SECRET_KEY),
         ),
         rules=closed(
             enabled=BOOLEAN,

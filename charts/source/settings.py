@@ -6,8 +6,14 @@ from app.settings.keys import Key, all_keys
 from app.settings.units import Unit
 from charts.source.shapes import NOT_EMPTY, Schema, closed, matching, whole
 
-SET_BY_THE_CHART = frozenset({"model.path", "model.revision", "auth.key"})
-"""What `model` of values.yaml says, and a secret, which no file of values should hold."""
+SET_BY_THE_CHART = frozenset(
+    {
+        *("model.path", "model.revision"),
+        *("server.allow_unauthenticated", "server.tls_certificate", "server.tls_key"),
+        "auth.key",
+    }
+)
+"""What `model`, `auth` and `tls` of values.yaml say, and a secret, which no file of values should hold."""
 
 # Other numbers of the chart are computed from these, which templates cannot do with "1h30m".
 _SECONDS_ONLY: dict[str, Schema] = {
@@ -18,8 +24,9 @@ _SECONDS_ONLY: dict[str, Schema] = {
 }
 
 # Within what the server takes, without its bounds: 1 PiB, 365 days.
+SIZE = matching("^[1-9][0-9]{0,5}(\\.[0-9]+)?(B|KB|MB|GB|KiB|MiB|GiB)$")
 _WITH_UNIT = {
-    Unit.BYTES: matching("^[1-9][0-9]{0,5}(\\.[0-9]+)?(B|KB|MB|GB|KiB|MiB|GiB)$"),
+    Unit.BYTES: SIZE,
     Unit.SECONDS: matching(
         "^([1-9][0-9]?d)?([1-9][0-9]{0,2}h)?([1-9][0-9]{0,3}m)?([1-9][0-9]{0,4}s)?([1-9][0-9]{0,2}ms)?$"
     )

@@ -178,3 +178,16 @@ def test_the_prompt_says_whether_the_reply_may_think(holding, opened):
     going_on = ({"role": "user", "content": "Say it."}, {"role": "assistant", "content": "{"})
     assert not holding.prompt(*going_on)[1].may_reason
     assert isinstance(holding.prompt()[0], ChatPrompt)
+
+
+def test_an_empty_line_may_come_between_the_thinking_and_the_answer(opened):
+    """As models were taught to write it; a second one may not, nor any without a thinking part."""
+    held = opened.held(schema=SCHEMA)
+    assert isinstance(held, ReplyConstraint)
+    (line,) = opened.model.tokenise("\n", special=False)
+    walk = held.begin()
+    walk.take(DONE)
+    for _ in range(2):
+        assert line in allowed(walk)
+        walk.take(line)
+    assert line not in allowed(walk)

@@ -33,6 +33,7 @@ STYLES = {
     "mistral": ("mistral", ("[TOOL_CALLS]", "[ARGS]")),
     "mistral, lists": ("mistral", ("[TOOL_CALLS]",)),
     "kimi": ("kimi_k2", KIMI_MARKS),
+    "tags": ("qwen3_coder", JSON_MARKS),
 }
 _LISTED = ("[TOOL_CALLS] [", '{"name": "weather", "arguments": {"town": "Bern"}}', "]")
 _KIMI_CALL = (
@@ -47,9 +48,10 @@ TAUGHT = {
         FORMATS["kimi_k2"],
         f"{KIMI_MARKS[0]}{_KIMI_CALL.format(0)}{_KIMI_CALL.format(1)}{KIMI_MARKS[1]}",
     ),
+    "tags": (FORMATS["qwen3_coder"], TWO_CALLS["qwen3_coder"]),
 }
 END = 257
-WEATHER = {
+WEATHER: dict[str, Any] = {
     "type": "object",
     "properties": {
         "town": {"enum": ["Bern", 'Zü"rich', "<tool_call>"]},
@@ -246,3 +248,60 @@ def test_a_tools_schema_that_cannot_be_followed_is_refused_by_the_tools_name(hol
     assert refused.value.param == "tools"
     assert "'bad'" in refused.value.message
     assert because in refused.value.message
+
+
+TAGGED: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "level": {"type": "integer", "minimum": -5, "maximum": 5},
+        "on": {"type": "boolean"},
+        "mode": {"$ref": "#/$defs/mode"},
+        "sort": {"const": "up"},
+        "where": {"type": "object", "properties": {"x": {"type": "null"}}, "additionalProperties": False},
+        "days": {"$ref": "#/$defs/days"},
+    },
+    "required": ["level", "mode", "sort"],
+    "additionalProperties": False,
+    "$defs": {
+        "days": WEATHER["$defs"]["days"],
+        "mode": {"type": "string", "enum": ["fast", "slow and sure"]},
+    },
+}
+
+
+def test_a_call_in_tags_gives_each_parameter_its_type(holding):
+    """Numbers, truth values, choices and JSON come out of the parser as the schema has them."""
+    offered = {"type": "function", "function": {"name": "set", "parameters": TAGGED}}
+    seen: set[str] = set()
+    for said in say(holding("tags"), ToolUse(tools=(offered,), must=True, parallel=False), replies=8):
+        (call,) = said.calls
+        arguments = json.loads(call.arguments)
+        jsonschema.validate(arguments, TAGGED)
+        seen |= arguments.keys()
+    assert seen == TAGGED["properties"].keys(), "what is not required comes now and then"
+
+
+def test_a_text_in_tags_is_free_but_for_the_parsers_own_word(holding):
+    """Any text up to the mark, and never the word that the parser would take for no value."""
+    offered = {
+        "type": "function",
+        "function": {
+            "name": "set",
+            "parameters": {"properties": {"note": {"type": "string"}}, "required": ["note"]},
+        },
+    }
+    of = holding("tags")
+    held = of.held(tools=ToolUse(tools=(offered,), must=True))
+    assert held is not None
+    before = "<tool_call>\n<function=set>\n<parameter=note>\n"
+    for note, fits in (("a </b> c\nd", True), ("nullify", True), ("Null", False)):
+        walk = held.begin()
+        whole = f"{before}{note}\n</parameter>\n</function>\n</tool_call>"
+        for token in of.model.tokenise(whole, special=False):
+            if not walk.allowed()[token // 8] >> token % 8 & 1:
+                break
+            walk.take(token)
+        else:
+            assert fits, note
+            continue
+        assert not fits, note

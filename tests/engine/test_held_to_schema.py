@@ -7,7 +7,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from app.chat import ReplySchema
 from app.engine.constraint import TOO_COMPLEX
+from app.engine.reply_rules import ReplyRules
 from app.errors import RequestError
 from app.events import FinishReason
 from app.scheduler.job import Failed, JobId, Sampling
@@ -15,6 +17,7 @@ from tests.engine.conftest import new_decoder
 from tests.support.decoding import run, run_all
 from tests.support.held import FIELD, Holding
 from tests.support.jobs import make_job
+from tests.support.marked import marked_model
 from tests.support.random_schemas import schemas
 
 PERSON = {
@@ -36,6 +39,7 @@ def holding(tiny) -> Holding:
     return Holding(tiny("llama"))
 
 
+@pytest.mark.slow
 @settings(max_examples=32, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(schemas(), min_size=ROWS, max_size=ROWS))
 def test_whatever_the_schema_the_reply_parses_and_is_of_it(holding, wanted):
@@ -251,3 +255,71 @@ def test_one_schema_is_compiled_once(holding):
     assert second is not None
     assert first.grammar is second.grammar
     assert first.begin() is not first.begin()
+
+
+_KEYWORDS = st.sampled_from(
+    [
+        *["type", "properties", "required", "items", "enum", "const", "$ref", "$defs", "anyOf", "allOf"],
+        *["oneOf", "not", "format", "minLength", "maxLength", "pattern", "minimum", "multipleOf", "minItems"],
+        *["additionalProperties", "maxProperties", "patternProperties", "x-guidance", "$schema", "$id"],
+        "\ud800",
+    ]
+)
+_ANYTHING = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=5)
+    | st.sampled_from(["object", "string", "#", "#/$defs/a", "(", "[a-", "(a{1,999}){1,999}"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_KEYWORDS, inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=300, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+@given(st.dictionaries(_KEYWORDS, _ANYTHING, max_size=4))
+def test_whatever_is_sent_as_a_schema_is_followed_or_refused(holding, schema):
+    """Nonsense of any kind comes back as a refusal in one line, or can be begun; nothing else is raised."""
+    try:
+        held = holding.held(schema=schema)
+    except RequestError as error:
+        refused = error
+    else:
+        assert held is not None
+        assert any(held.begin().allowed())
+        return
+    assert (refused.status, refused.param) == (400, FIELD)
+    assert "\n" not in refused.message
+
+
+class WithoutBackend:
+    """A tokenizer as those that are written in Python look from outside."""
+
+    def __init__(self, tokenizer) -> None:
+        self._tokenizer = tokenizer
+
+    def __getattr__(self, name):
+        if name == "backend_tokenizer":
+            raise AttributeError(name)
+        return getattr(self._tokenizer, name)
+
+
+def test_a_tokenizer_that_cannot_be_read_is_told_at_the_start_and_refused_a_form(holding, caplog):
+    """A warning once, and a 400 for each request that asks for one; free replies are as ever."""
+    rules = ReplyRules(WithoutBackend(holding.loaded.tokenizer), None)
+    assert "cannot be held" in caplog.text
+    chat, prompt = holding.prompt()
+    assert rules.constraint(chat, prompt, schema=None, tools=None) is None
+    with pytest.raises(RequestError, match="tokenizer") as refused:
+        rules.constraint(chat, prompt, schema=ReplySchema(PERSON, FIELD), tools=None)
+    assert refused.value.param == FIELD
+
+
+def test_replies_with_marks_between_parts_of_their_own_are_refused_a_form(tmp_path):
+    """A family whose answer stands between marks that only it knows cannot begin with JSON."""
+    marks = ("<|open|>", "<|close|>", "<|sep|>", "<|end_of_msg|>")
+    of = Holding(marked_model(tmp_path, marks))
+    with pytest.raises(RequestError, match="marks") as refused:
+        of.held(schema=PERSON)
+    assert refused.value.param == FIELD

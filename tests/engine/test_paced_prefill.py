@@ -65,7 +65,7 @@ def test_a_prompt_with_nobody_beside_it_is_computed_in_whole_chunks(tiny):
 
 def test_what_is_asked_to_be_wired_is_set_after_the_generator_s_own(tiny, monkeypatch):
     """At each new generator, since each sets what the GPU recommends."""
-    asked = []
+    asked: list[int] = []
     monkeypatch.setattr(mx, "set_wired_limit", asked.append)
     decoder = paced(tiny("llama"), step_seconds=1.0, wired_bytes=12345)
     decoder.rebuild()

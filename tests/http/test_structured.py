@@ -50,6 +50,21 @@ async def test_the_official_client_parses_a_reply_into_its_model() -> None:
         assert set(job.constraint.schema.schema["properties"]) == {"name", "people"}
 
 
+async def test_the_official_client_parses_a_response_into_its_model() -> None:
+    """The same in the responses API, which says the format back as it was asked for."""
+    async with serving() as served, openai(served) as client:
+        response, _ = await asyncio.gather(
+            client.responses.parse(model="scripted", input="Hello", text_format=Town),
+            served.engine.answer('{"name": "Bern", "people": 137000}'),
+        )
+
+        assert response.output_parsed == Town(name="Bern", people=137000)
+        assert response.text is not None
+        assert response.text.format is not None
+        told = response.text.format.model_dump(by_alias=True)
+        assert (told["type"], told["name"], told["strict"]) == ("json_schema", "Town", True)
+
+
 @pytest.mark.parametrize(
     ("path", "fields", "field"),
     [

@@ -44,8 +44,8 @@ def test_names_template_and_length_are_what_was_set(tmp_path: Any, tiny_folder: 
         tokens = {prompt_tokens(name) for name in ("house", "gpt-4o", "assistant", "llama")}
         # A token is a byte.
         assert tokens == {len("calm: Hello\n> ")}
-        own = {"chat_template_kwargs": {"mood": "very cross"}}
-        assert prompt_tokens("house", **own) == len("very cross: Hello\n> ")
+        cross = prompt_tokens("house", chat_template_kwargs={"mood": "very cross"})
+        assert cross == len("very cross: Hello\n> ")
         with pytest.raises(BadRequestError) as refused:
             prompt_tokens("house", "x" * CONTEXT_LENGTH)
         assert refused.value.code == "context_length_exceeded"

@@ -1,8 +1,9 @@
 """A real browser without a window, and everything that a page in it complains of."""
 
 import contextlib
+import os
 import shutil
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any, Literal
 
 from playwright.async_api import Browser, ConsoleMessage, Page, Request, async_playwright
@@ -15,13 +16,27 @@ async def chromium() -> AsyncIterator[Browser]:
     """The system's Chromium for a block."""
     installed = shutil.which("chromium")
     assert installed, "install Chromium (Debian: chromium); the page is tested in it"
-    async with async_playwright() as playwright:
+    playwrights = async_playwright()
+    with _without_preload():
+        playwright = await playwrights.start()
+    try:
         # Without its sandbox, which does not start for root in a container; the pages are our own.
         browser = await playwright.chromium.launch(executable_path=installed, args=["--no-sandbox"])
-        try:
-            yield browser
-        finally:
-            await browser.close()
+        yield browser
+        await browser.close()
+    finally:
+        await playwright.stop()
+
+
+@contextlib.contextmanager
+def _without_preload() -> Iterator[None]:
+    """The BLAS that is preloaded for MLX keeps Node, which drives the browser, from starting threads."""
+    preloaded = os.environ.pop("LD_PRELOAD", None)
+    try:
+        yield
+    finally:
+        if preloaded is not None:
+            os.environ["LD_PRELOAD"] = preloaded
 
 
 class Watched:

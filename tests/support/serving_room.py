@@ -63,12 +63,16 @@ class ServingRoom:
         self.admission = Admission(max_waiting=max_waiting, wake=lambda: None)
         self.warmups = WarmupQueue(wake=lambda: None, emit=self.hear, clock=self.clock)
         self.footprint = 0
-        memory = plan and MemoryKeeper(
-            plan,
-            self.store,
-            footprint=lambda: self.footprint,
-            relieve=self.decoder.idle,
-            clock=self.clock,
+        memory = (
+            None
+            if plan is None
+            else MemoryKeeper(
+                plan,
+                self.store,
+                footprint=lambda: self.footprint,
+                relieve=self.decoder.idle,
+                clock=self.clock,
+            )
         )
         reuse: Reuse[Any, Any] = Reuse(
             self.store,

@@ -212,7 +212,12 @@ def _format(asked: ResponsesRequest) -> dict[str, Any]:
     wanted = asked.text.format if asked.text is not None else None
     if wanted is None:
         return {"type": "text"}
-    told = {"type": wanted.type, "schema": wanted.schema}
+    told = {
+        "type": wanted.type,
+        "name": wanted.name,
+        "schema": wanted.schema,
+        "strict": wanted.strict,
+    }
     return {key: value for key, value in told.items() if value is not None}
 
 

@@ -46,7 +46,9 @@ class TextFormat(Struct, kw_only=True):
     """What the reply has to be: `text`, `json_object`, or `json_schema` with the schema."""
 
     type: str
+    name: str | None = None
     schema: dict[str, Any] | None = None
+    strict: bool | None = None
 
 
 class TextOptions(Struct, kw_only=True):

@@ -15,12 +15,38 @@
   targetLabel: instance
 {{- end -}}
 
+{{/* How Prometheus shows who it is, and what it looks for in the server's certificate. */}}
+{{- define "samovar.scrapeSecurity" -}}
+{{- with .Values.metrics.scrape.keySecret }}
+{{- if .name }}
+authorization:
+  type: Bearer
+  credentials:
+    name: {{ .name }}
+    key: {{ .key }}
+{{- end }}
+{{- end }}
+{{- if .Values.tls.enabled }}
+tlsConfig:
+  serverName: {{ include "samovar.serverName" . }}
+  {{- with .Values.tls.caConfigMap }}
+  ca:
+    configMap:
+      name: {{ . }}
+      key: ca.crt
+  {{- end }}
+{{- end }}
+{{- end -}}
+
 {{- define "samovar.scrapeEndpoint" -}}
 port: http
 path: /metrics
-scheme: http
+scheme: {{ include "samovar.scheme" . }}
 interval: {{ .Values.metrics.scrape.interval }}
 scrapeTimeout: {{ .Values.metrics.scrape.timeout }}
+{{- with include "samovar.scrapeSecurity" . | trim }}
+{{ . }}
+{{- end }}
 relabelings:
   {{- include "samovar.podRelabelings" . | nindent 2 }}
 {{- with .Values.metrics.scrape.metricRelabelings }}

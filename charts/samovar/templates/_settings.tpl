@@ -1,8 +1,11 @@
 {{/* The server's settings as environment variables, and the numbers that follow from them. */}}
 
-{{/* YAML's whole numbers reach a template as floats, which would print as 5e+08. */}}
+{{/* YAML's whole numbers reach a template as floats, which would print as 5e+08. An object is a setting of JSON. */}}
 {{- define "samovar.plain" -}}
-{{- if and (kindIs "float64" .) (eq (floor .) .) -}}{{ printf "%.0f" . }}{{- else -}}{{ toString . }}{{- end -}}
+{{- if and (kindIs "float64" .) (eq (floor .) .) -}}{{ printf "%.0f" . }}
+{{- else if kindIs "map" . -}}{{ toJson . }}
+{{- else -}}{{ toString . }}
+{{- end -}}
 {{- end -}}
 
 {{- define "samovar.settings" -}}

@@ -1,6 +1,6 @@
 """JSON schemas of the custom resources that the chart makes, made strict: a key nobody knows is refused.
 
-The Prometheus operator's, KEDA's and Istio's come from models of their definitions. The two kinds of the
+The Prometheus operator's, KEDA's and Istio's come from models of their definitions. The three kinds of the
 gateways, for which there are none, are written down here as far as the chart uses them, after the definitions
 of the Gateway API's `v1` and of Envoy Gateway 1.9's `v1alpha1`.
 """
@@ -113,8 +113,38 @@ _BACKEND_TRAFFIC_POLICY = _object(
     ),
 )
 
+# An authority is named in one of two ways, and not in both.
+_BACKEND_TLS_POLICY = _object(
+    ("targetRefs", "validation"),
+    targetRefs=_list(
+        _object(
+            ("group", "kind", "name"),
+            group={"type": "string", "maxLength": 253},
+            kind=_KIND,
+            name=_NAME,
+            sectionName=_NAME,
+        ),
+        16,
+    ),
+    validation=_object(
+        ("hostname",),
+        hostname=_text(rf"^{_SEGMENT}(\.{_SEGMENT})*$"),
+        caCertificateRefs=_list(
+            _object(("group", "kind", "name"), group={"type": "string"}, kind=_KIND, name=_NAME), 8
+        ),
+        wellKnownCACertificates={"const": "System"},
+    )
+    | {
+        "oneOf": [
+            {"required": ["caCertificateRefs"]},
+            {"required": ["wellKnownCACertificates"]},
+        ]
+    },
+)
+
 _WRITTEN_HERE = {
     ("gateway.networking.k8s.io/v1", "HTTPRoute"): _HTTP_ROUTE,
+    ("gateway.networking.k8s.io/v1", "BackendTLSPolicy"): _BACKEND_TLS_POLICY,
     ("gateway.envoyproxy.io/v1alpha1", "BackendTrafficPolicy"): _BACKEND_TRAFFIC_POLICY,
 }
 

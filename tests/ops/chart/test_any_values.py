@@ -23,6 +23,9 @@ REFUSALS = (
     "autoscaling.minReplicas: ",
     "cache.claim.accessModes: ",
     "settings.telemetry.metrics: ",
+    "settings.auth.keys_file: ",
+    "metrics.scrape.keySecret.name: ",
+    "auth.keys: ",
     "metrics.rules.disabled: ",
     "externalHosts.hosts: ",
 )
@@ -57,4 +60,4 @@ def test_the_server_takes_the_settings_that_the_schema_allows(chosen: dict[str, 
 
 
 def _plain(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    return json.dumps(value) if isinstance(value, (bool, dict)) else str(value)

@@ -40,7 +40,11 @@ def test_the_notes_have_no_gaps(values: str):
             "gateway: {enabled: true, parentRefs: [{name: g}]}",
             "NOTE: the NetworkPolicy lets only pods of chat in",
         ),
-        ("networkPolicy: {enabled: false}", "WARNING: there are no keys"),
+        ("{}", "WARNING: there are no keys: whoever the NetworkPolicy lets in may do everything"),
+        ("networkPolicy: {enabled: false}", "WARNING: there are no keys and no NetworkPolicy: every pod"),
+        ("auth: {existingSecret: keys}", 'curl --header "Authorization: Bearer $KEY" http://127.0.0.1:8080'),
+        ("auth: {existingSecret: keys}", "NOTE: servers that run do not notice a change of the Secret keys"),
+        ("tls: {enabled: true, existingSecret: a}", "curl --insecure https://127.0.0.1:8080/v1/models"),
         ("autoscaling: {kind: HPA}", "KEDA can wait longer"),
         ("model: {source: hostPath, hostPath: {path: /srv}}", "restricted Pod Security level refuses"),
     ],
@@ -48,6 +52,12 @@ def test_the_notes_have_no_gaps(values: str):
 def test_the_notes_fit_the_values(values_file: Write, values: str, said: str):
     """Each kind of entrance has its own command, and each risk its own warning."""
     assert said in notes(values_file(values))
+
+
+@pytest.mark.parametrize("values", ["keys-values.yaml", "gpu-values.yaml"])
+def test_with_keys_nobody_is_warned(values: str):
+    """Keys from the values or from a Secret: the notes do not say that there are none."""
+    assert "there are no keys" not in notes(values)
 
 
 def test_a_gap_would_be_seen():

@@ -21,6 +21,7 @@ VALUES = yaml.safe_load(VALUES_TEXT)
 SCHEMA = values_schema()
 
 Write = Callable[[str], Path]
+DIGEST = "5f1b2c63f9d1e5d7c7e1e9a2a7b9f3be3a5c8f2f1d0c4b6a79880f1e2d3c4b5a"
 
 
 def _closed_objects(schema: dict[str, Any], path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
@@ -29,8 +30,9 @@ def _closed_objects(schema: dict[str, Any], path: str = "") -> Iterator[tuple[st
         yield path, schema
         for key, inner in schema["properties"].items():
             yield from _closed_objects(inner, f"{path}.{key}" if path else key)
-    if isinstance(items := schema.get("items"), dict):
-        yield from _closed_objects(items, f"{path}[]")
+    for inner in (schema.get("items"), schema.get("additionalProperties")):
+        if isinstance(inner, dict):
+            yield from _closed_objects(inner, f"{path}[]")
 
 
 def _keys(values: dict[str, Any], schema: dict[str, Any], prefix: str = "") -> Iterator[str]:
@@ -123,6 +125,20 @@ def test_a_comment_out_of_place_is_refused(text: str):
         ("model: {folder: ../etc}", "folder"),
         ("cache: {claim: {size: large}}", "size"),
         ("cache: {claim: {accessModes: [ReadOnlyMany]}}", "accessModes"),
+        (f"auth: {{existingSecret: keys, keys: {{ann: {{sha256: '{DIGEST}'}}}}}}", "keys"),
+        ("auth: {keys: {ann: {}}}", "sha256"),
+        ("auth: {keys: {ann: {sha256: '9b74'}}}", "sha256"),
+        (f"auth: {{keys: {{ann: {{sha256: '{DIGEST}', key: sk-samovar-in-clear}}}}}}", "'key'"),
+        (f"auth: {{keys: {{ann: {{sha256: '{DIGEST}', scopes: [root]}}}}}}", "scopes"),
+        (f"auth: {{keys: {{ann: {{sha256: '{DIGEST}', quota_bytes: 8 gigabytes}}}}}}", "quota_bytes"),
+        (f"auth: {{keys: {{ann: {{sha256: '{DIGEST}', max_concurrent: 0}}}}}}", "max_concurrent"),
+        (f"auth: {{keys: {{'a b': {{sha256: '{DIGEST}'}}}}}}", "'a b'"),
+        ("auth: {existingSecret: keys, existingSecretKey: a/b}", "existingSecretKey"),
+        ("tls: {enabled: true}", "existingSecret"),
+        ("tls: {existingSecret: certificate}", "existingSecret"),
+        ("settings: {auth: {key: sk-samovar-in-clear}}", "'key'"),
+        ("settings: {server: {allow_unauthenticated: false}}", "allow_unauthenticated"),
+        ("settings: {server: {tls_key: /secrets/tls.key}}", "tls_key"),
         ("settings: {snapshot: {ttl: 1}}", "snapshot"),
         ("settings: {snapshots: {time_to_live: 1}}", "time_to_live"),
         ("settings: {snapshots: {ttl: 2h}}", "ttl"),
@@ -158,6 +174,7 @@ def test_a_comment_out_of_place_is_refused(text: str):
         ("autoscaling: {minReplicas: 0}", "minReplicas"),
         ("metrics: {scrape: {kind: serviceMonitor}}", "kind"),
         ("metrics: {scrape: {interval: 30}}", "interval"),
+        ("metrics: {scrape: {authorization: {}}}", "authorization"),
         ("metrics: {rules: {disabled: SamovarDown}}", "disabled"),
         ("externalHosts: {enabled: true}", "hosts"),
         ("externalHosts: {hosts: [{name: a}]}", "address"),
@@ -174,6 +191,9 @@ def test_a_bad_value_is_refused_by_the_schema(values_file: Write, text: str, sai
 
 
 MACS = "externalHosts: {enabled: true, hosts: [{name: a, address: 192.0.2.1}]}"
+HTTPS = "tls: {enabled: true, existingSecret: certificate}"
+ONE, OTHER = f"sha256: '{DIGEST}'", f"sha256: '{DIGEST[::-1]}'"
+MONITORED = "metrics: {scrape: {kind: ServiceMonitor}}"
 
 
 @pytest.mark.parametrize(
@@ -181,6 +201,27 @@ MACS = "externalHosts: {enabled: true, hosts: [{name: a, address: 192.0.2.1}]}"
     [
         (f"{MACS}\nautoscaling: {{kind: HPA}}", "autoscaling"),
         (f"{MACS}\nmetrics: {{scrape: {{kind: ServiceMonitor}}}}", "kind"),
+        (f"{MACS}\nauth: {{existingSecret: keys}}", "auth"),
+        (f"{MACS}\ntls: {{enabled: true, existingSecret: certificate, serverName: a.example.com}}", "tls"),
+        (f"{MACS}\ntls: {{enabled: true}}", "serverName"),
+        (
+            f"{HTTPS}\ngateway: {{enabled: true, parentRefs: [{{name: mesh}}], sessionHash: istio}}",
+            "sessionHash",
+        ),
+        (f"auth: {{existingSecret: keys}}\n{MONITORED}", "metrics.scrape.keySecret.name: is empty"),
+        (
+            f"settings: {{auth: {{keys_file: /secrets/csi/keys.toml}}}}\n{MONITORED}",
+            "metrics.scrape.keySecret.name: is empty",
+        ),
+        ("{auth: {existingSecret: keys}, settings: {auth: {keys_file: /a}}}", "there can be one"),
+        (
+            f"auth: {{keys: {{a: {{sha256: '{DIGEST}'}}, b: {{sha256: '{DIGEST.upper()}'}}}}}}",
+            "auth.keys: a and b have the same sha256",
+        ),
+        (
+            f"auth: {{keys: {{a: {{tenant: b, quota_bytes: 1GiB, {OTHER}}}, b: {{quota_bytes: 2GiB, {ONE}}}}}}}",
+            "auth.keys: the tenant b has the quotas 1GiB and 2GiB",
+        ),
         ("autoscaling: {minReplicas: 5}", "autoscaling.minReplicas: 5 is more than"),
         ("{replicaCount: 2, cache: {claim: {enabled: true}}}", "needs ReadWriteMany"),
         (

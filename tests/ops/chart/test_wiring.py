@@ -122,6 +122,7 @@ def test_the_paths_are_routes_of_the_server():
 
 def test_the_public_paths_are_the_inference_routes():
     """Every route for clients is let in by default, and none for operators: docs/http.md lists them all."""
+    of_operators = ("/v1/cache/", "/v1/overview")
     table = (ROOT / "docs" / "http.md").read_text(encoding="utf-8").split("\n## ")[0]
     routes = set(re.findall(r"(?:GET|POST|DELETE|PUT) (/[^\s`]*)`", table))
     let_in = [
@@ -132,7 +133,7 @@ def test_the_public_paths_are_the_inference_routes():
     def public(route: str) -> bool:
         return any(route == path or route.startswith(f"{path}/") for path in let_in)
 
-    inference = {route for route in routes if route.startswith("/v1/") and not route.startswith("/v1/cache/")}
+    inference = {route for route in routes if route.startswith("/v1/") and not route.startswith(of_operators)}
     assert {route for route in routes if public(route)} == inference
     assert all(any(route == path for route in routes) for path in let_in)
 

@@ -17,6 +17,7 @@ Schema = dict[str, Any]
 _LABELLED = {"matchLabels": {"app": "x"}}
 _SAMPLES: dict[str, Any] = {
     "gateway.parentRefs": [{"name": "public", "namespace": "gateways"}],
+    "settings.model.template_kwargs": {"enable_thinking": False},
     "networkPolicy.from": [{"namespaceSelector": _LABELLED}, {"ipBlock": {"cidr": "10.0.0.0/8"}}],
     "networkPolicy.egress": [{"to": [{"podSelector": _LABELLED}]}],
     "metrics.scrape.metricRelabelings": [{"action": "labeldrop", "regex": "job"}],

@@ -113,7 +113,9 @@ def test_small_requests_do_not_overtake_a_large_one_that_waits_for_memory():
     while house.step():
         pass
 
-    begun = {event.job_id: event.started for event in house.events if isinstance(event, GenerationEnded)}
+    begun = {
+        event.job_id: event.started or 0.0 for event in house.events if isinstance(event, GenerationEnded)
+    }
     assert begun["running"] < begun["large"] <= begun["small"]
 
 
@@ -181,7 +183,7 @@ def test_who_waits_longer_than_allowed_is_turned_away():
     house.run(early)
 
     assert house.last_words(late) == [QUEUE_TIMEOUT]
-    assert house.ended()["late"] is FinishReason.ERROR
+    assert house.ended()[late.id] is FinishReason.ERROR
     assert house.reply(running) == reply_to(running.tokens, 40)
     assert house.reply(early) == reply_to(early.tokens, 4)
 

@@ -1,0 +1,28 @@
+"""Lets middleware see a response begin, and stand in nobody's way once it has. Knows no routes."""
+
+from collections.abc import Callable
+
+from litestar.types import HTTPResponseStartEvent, Message, Send
+
+
+class SeeingStart:
+    """An ASGI send that shows a response's start to `see`, which may add to it, before it is sent on."""
+
+    __slots__ = ("_see", "behind")
+
+    def __init__(self, send: Send, see: Callable[[HTTPResponseStartEvent], None]) -> None:
+        self.behind = send
+        self._see = see
+
+    async def __call__(self, message: Message) -> None:
+        """Send."""
+        if message["type"] == "http.response.start":
+            self._see(message)
+        await self.behind(message)
+
+
+def past_start(send: Send) -> Send:
+    """What `send` comes to for a response that has begun: a stream goes through it at each token."""
+    while isinstance(send, SeeingStart):
+        send = send.behind
+    return send
