@@ -27,14 +27,11 @@ class Replies:
     """
 
     def __init__(self, generations: Sequence[Generation], *, seconds: float) -> None:
+        self.all: Sequence[Reply] = [generation.reply for generation in generations]
+        """The replies, in order."""
         self._generations = generations
         self._seconds = seconds
         self._waiting: dict[asyncio.Task[Sequence[ReplyPart]], int] = {}
-
-    @property
-    def all(self) -> Sequence[Reply]:
-        """The replies, in order."""
-        return [generation.reply for generation in self._generations]
 
     @property
     def failure(self) -> Failed | None:
@@ -44,7 +41,12 @@ class Replies:
     @property
     def ended(self) -> bool:
         """Whether nothing more can come, or nobody may be told of it."""
-        return self.failure is not None or all(reply.ended for reply in self.all)
+        going = False
+        for reply in self.all:
+            if reply.failure is not None:
+                return True
+            going = going or reply.finish is None
+        return not going
 
     async def advance(self, timeout_seconds: float) -> Sequence[News]:
         """What is new of each that has news, once one has; nothing if none has within the time."""

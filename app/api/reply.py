@@ -103,6 +103,11 @@ class Reply:
                     pass
         return merged([self._kept(part) for part in new])
 
+    @property
+    def logprobs_due(self) -> bool:
+        """Whether `take_logprobs` has any."""
+        return bool(self._logprobs)
+
     def take_logprobs(self) -> Sequence[tuple[int, TokenLogprob]]:
         """Token ids and their log-probabilities since the last call."""
         taken, self._logprobs = self._logprobs, []
@@ -112,10 +117,10 @@ class Reply:
         self.generated_tokens += 1
         if generated.logprob is not None:
             self._logprobs.append((generated.token, generated.logprob))
-        parts = list(self._text.feed(generated.token))
+        parts = self._text.feed(generated.token)
         self._count_reasoning(parts)
         if generated.finish is not None and not self._text.stopped:
-            parts += self._text.finish(cut=generated.finish is not FinishReason.STOP)
+            parts = [*parts, *self._text.finish(cut=generated.finish is not FinishReason.STOP)]
         # The very last characters may complete a stop string: that is how it ended, then.
         self.finish = FinishReason.STOP if self._text.stopped else generated.finish
         return parts
@@ -144,6 +149,8 @@ def _call_id(reply_id: str, index: int) -> str:
 
 def merged(parts: Sequence[ReplyPart]) -> Sequence[ReplyPart]:
     """The same, with neighbouring text of one kind in one piece. O(characters)."""
+    if len(parts) < 2:  # noqa: PLR2004 - one part has no neighbour
+        return parts
     one: list[ReplyPart] = []
     for is_text, group in groupby(parts, key=lambda part: part.kind if isinstance(part, Piece) else None):
         if is_text is None:

@@ -1,5 +1,7 @@
 """Server-sent events as bytes. Pure; knows neither sockets nor what the data means."""
 
+from collections.abc import Callable
+
 import msgspec
 
 KEEP_ALIVE = b": keep-alive\n\n"
@@ -17,3 +19,22 @@ def event(data: object) -> bytes:
 def named_event(name: str, data: object) -> bytes:
     """The same with a name, for clients that sort events by it."""
     return b"event: " + name.encode() + b"\n" + event(data)
+
+
+class TextEvent:
+    """An event that is the same each time but for one text, so that only this is encoded each time.
+
+    Args:
+        data: what the event says, by the text; called once.
+    """
+
+    def __init__(self, data: Callable[[str], object]) -> None:
+        self._before, self._after = event(data(_PLACE)).split(msgspec.json.encode(_PLACE))
+
+    def __call__(self, text: str) -> bytes:
+        """The event with that text."""
+        return self._before + msgspec.json.encode(text) + self._after
+
+
+_PLACE = "\0text\0"
+"""Where a text is to stand; no name or id has a character like these."""

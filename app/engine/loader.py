@@ -150,7 +150,7 @@ def context_length(config: Mapping[str, Any]) -> int:
 
 
 def demo_dtype() -> mx.Dtype:
-    """Of the demo model. On a CPU dense float32 is by far the fastest; a GPU is faster with half the bytes."""
+    """Of the demo model. On a CPU dense float32 is by far the fastest; GPUs prefer half the bytes."""
     return mx.float32 if mx.default_device().type == mx.DeviceType.cpu else mx.bfloat16
 
 

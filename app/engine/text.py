@@ -44,10 +44,14 @@ class ReplyText:
         self._parts = parts.make_state("reasoning" if starts_reasoning else "normal")
         # A machine of its own before the parts: a stop string may lie across a mark, and must be seen in the
         # text as the model wrote it. The state behind each is named by its string, to tell which it was.
-        stops = TextStateMachine(
-            {_GOES_ON: [(text, (text,)) for text in stop]} | {(text,): [] for text in stop}
+        # It looks at every character, so that there is none where there is nothing to look for.
+        self._stops = (
+            TextStateMachine(
+                {_GOES_ON: [(text, (text,)) for text in stop]} | {(text,): [] for text in stop}
+            ).make_state(_GOES_ON)
+            if stop
+            else None
         )
-        self._stops = stops.make_state(_GOES_ON)
         self._calls = calls
         self._thinks_with = thinks_with
         self._stopped = False
@@ -83,12 +87,16 @@ class ReplyText:
         parts = self._take(self._detokenizer.last_segment)
         if self._stopped:
             return parts
-        self._stops, held, _ = TextStateMachine.flush(self._stops)
-        return [*parts, *self._split(held), *self._end(cut=cut)]
+        if self._stops is not None:
+            self._stops, held, _ = TextStateMachine.flush(self._stops)
+            parts += self._split(held)
+        return [*parts, *self._end(cut=cut)]
 
     def _take(self, text: str) -> list[ReplyPart]:
         if self._stopped or not text:
             return []
+        if self._stops is None:
+            return self._split(text)
         self._stops, segments = TextStateMachine.split(self._stops, text)
         parts = self._split(segments[0][1])
         if len(segments) > 1 and not self._stopped:

@@ -24,7 +24,8 @@ def exchange(server, sent: bytes, *, leaves: bool = False) -> bytes:
             answer = b""
             while more := connection.recv(65536):
                 answer += more
-        except ConnectionError:
+        # Closed by the server, which is "not connected" to a shutdown.
+        except OSError:
             return b""
         return answer
 

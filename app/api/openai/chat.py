@@ -21,7 +21,7 @@ from app.api.openai.completion import ChatCompletion, CompletionWriter
 from app.api.openai.refusals import REFUSALS
 from app.api.openai.schema import ChatRequest
 from app.api.operations import StreamedOperation
-from app.api.ports import ReplyPart
+from app.api.ports import Piece, PieceKind, ReplyPart
 from app.api.reply import Reply
 from app.api.services import Services
 from app.api.writer import Api, Facts
@@ -85,6 +85,7 @@ class ChatWriter:
         )
         self._with_usage = with_usage
         self._replies = replies
+        self._pieces: dict[tuple[int, PieceKind], sse.TextEvent] = {}
 
     def whole(self, replies: Sequence[Reply]) -> ChatCompletion:
         """The completion."""
@@ -96,7 +97,18 @@ class ChatWriter:
 
     def parts(self, index: int, parts: Sequence[ReplyPart], reply: Reply) -> bytes:
         """A chunk for each part."""
+        if len(parts) == 1 and isinstance(piece := parts[0], Piece) and not reply.logprobs_due:
+            return self._piece(index, piece)
         return b"".join(map(sse.event, self._completion.parts(parts, reply, index=index)))
+
+    def _piece(self, index: int, piece: Piece) -> bytes:
+        """Most of what is ever sent."""
+        of_kind = self._pieces.get((index, piece.kind))
+        if of_kind is None:
+            kind = piece.kind
+            of_kind = sse.TextEvent(lambda text: self._completion.piece(Piece(kind, text), index=index))
+            self._pieces[index, kind] = of_kind
+        return of_kind(piece.text)
 
     def ended(self, index: int, reply: Reply) -> bytes:
         """The chunk with the reason."""

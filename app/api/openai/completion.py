@@ -185,6 +185,10 @@ class CompletionWriter:
             for position, part in enumerate(parts)
         ]
 
+    def piece(self, piece: Piece, *, index: int = 0) -> ChatCompletionChunk:
+        """A chunk of text that no log-probabilities come with."""
+        return self._chunk(ChunkChoice(index=index, delta=_delta(piece)))
+
     def closing(self, reply: Reply, *, index: int = 0) -> ChatCompletionChunk:
         """The chunk that says why a reply has ended."""
         return self._chunk(

@@ -1,4 +1,4 @@
-"""What the tests of keys and certificates look for in the pod: its environment and the files of its Secrets."""
+"""What the tests of keys and certificates look for in the pod: variables, and files of Secrets."""
 
 from dataclasses import dataclass
 

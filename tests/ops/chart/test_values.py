@@ -219,8 +219,8 @@ MONITORED = "metrics: {scrape: {kind: ServiceMonitor}}"
             "auth.keys: a and b have the same sha256",
         ),
         (
-            f"auth: {{keys: {{a: {{tenant: b, quota_bytes: 1GiB, {OTHER}}}, b: {{quota_bytes: 2GiB, {ONE}}}}}}}",
-            "auth.keys: the tenant b has the quotas 1GiB and 2GiB",
+            f"auth: {{keys: {{a: {{tenant: b, quota_bytes: 1GiB, {OTHER}}}, b: {{quota_bytes: 2, {ONE}}}}}}}",
+            "auth.keys: the tenant b has the quotas 1GiB and 2;",
         ),
         ("autoscaling: {minReplicas: 5}", "autoscaling.minReplicas: 5 is more than"),
         ("{replicaCount: 2, cache: {claim: {enabled: true}}}", "needs ReadWriteMany"),

@@ -4,6 +4,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -17,7 +18,7 @@ from tests.support.tiny import make_tiny_model
 ROOM = Path("ops/compose").resolve()
 FILE = ROOM / "compose.yaml"
 COMPOSE = (sys.executable, "-m", "podman_compose")
-PROJECT: dict = yaml.safe_load(FILE.read_text())
+PROJECT: dict[str, Any] = yaml.safe_load(FILE.read_text())
 
 
 def test_composer_reads_the_file_and_no_broken_one(tmp_path):
