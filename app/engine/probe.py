@@ -17,10 +17,13 @@ from app.scheduler.ports import Sealed
 from app.snapshots.entry import Bucket, pack
 
 PROBE_LIMITS = BatchLimits(max_running=2, prefill_batch=2, prefill_step_tokens=16)
-"""Small chunks, so that a short prompt takes several."""
+"""A small chunk, so that the longer prompt takes two."""
 
 REPLY_TOKENS = 3
-"""The first token's logits are the prefill's; those after it, of decode steps on a state that was batched."""
+"""The first token's logits are the prefill's; those after it, of decode steps on a state that was batched.
+
+Fewer, and where prompts are prefilled one at a time the first reply would have ended before the other begins.
+"""
 
 _FLOOR = -100.0
 """Of log-probabilities: a token that is masked out is no farther away than one that is hopeless."""

@@ -15,12 +15,16 @@ SET_BY_THE_CHART = frozenset(
 )
 """What `model`, `auth` and `tls` of values.yaml say, and a secret, which no file of values should hold."""
 
-# Other numbers of the chart are computed from these, which templates cannot do with "1h30m".
-_SECONDS_ONLY: dict[str, Schema] = {
+# Other numbers of the chart are computed from durations, which templates cannot do with "1h30m".
+_NARROWER: dict[str, Schema] = {
     "server.drain_seconds": whole(0, 86400),
     "snapshots.ttl": {"anyOf": [whole(1, 31_536_000), {"const": "off"}]},
     # The container's user may not listen below 1024.
     "server.port": whole(1024, 65535),
+    # Bounds of its own: from 8 KiB to 16 MiB.
+    "server.max_header_bytes": {
+        "anyOf": [whole(8192, 2**24), matching("^(([89]|[1-9][0-9]{1,3})KiB|([1-9]|1[0-6])MiB)$")]
+    },
 }
 
 # Within what the server takes, without its bounds: 1 PiB, 365 days.
@@ -46,7 +50,7 @@ def settings_schema() -> Schema:
 
 
 def _schema(key: Key) -> Schema:
-    shape = _SECONDS_ONLY.get(key.dotted)
+    shape = _NARROWER.get(key.dotted)
     if shape is None:
         shape = msgspec.json.schema(key.annotation)
         shape.pop("description", None)

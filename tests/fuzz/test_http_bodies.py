@@ -130,7 +130,7 @@ def chat(content: bytes) -> bytes:
     ids=lambda body: repr(body[:60]),
 )
 def test_what_is_not_a_request_is_told_so(target, body):
-    """Invalid UTF-8, half a surrogate, other encodings, halves, too much, too deep, too large, not a number."""
+    """Invalid UTF-8, half a surrogate, other encodings, halves, too much, too deep, not a number."""
     assert send(target, CHAT, body).status_code == 400
 
 

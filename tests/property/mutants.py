@@ -1,6 +1,8 @@
 """One-line mistakes that a store could well contain, each as a text substitution in a copy of its source."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 Changes = tuple[tuple[str, str, str], ...]
 """(module, text that stands there exactly once, what stands there instead), one or more."""
@@ -14,6 +16,21 @@ class Mutant:
     changes: Changes
     tenants: bool = False
     """Whether it takes quotas, or what is done to one tenant, to show."""
+    limits: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    """Limits under which it shows more often, where it is seldom seen otherwise."""
+
+
+ROOMY = {"capacity_bytes": (1_000,), "max_entries": (1_000,), "max_arrays": (None,), "supersede": (True,)}
+KEEPING = {**ROOMY, "keep_ancestors": (1, 2), "min_prefix_tokens": (1,)}
+DYING = {**KEEPING, "ttl_seconds": (4.0,)}
+TIGHT = {
+    **ROOMY,
+    "capacity_bytes": (40, 20),
+    "max_entries": (1_000, 5),
+    "ttl_seconds": (None,),
+    "min_prefix_tokens": (1,),
+    "keep_ancestors": (0,),
+}
 
 
 MUTANTS = (
@@ -158,10 +175,12 @@ MUTANTS = (
     Mutant(
         "of several superseded boundaries the longest stay",
         (("succession", "boundaries[max(0, len(boundaries) - most) :]", "boundaries[:most]"),),
+        limits=KEEPING,
     ),
     Mutant(
         "only boundaries stay as ancestors",
         (("succession", "old.facts.origin is Origin.BOUNDARY and not contained", "not contained"),),
+        limits=KEEPING,
     ),
     Mutant(
         "what the newcomer can be cut back to does not stay beside it",
@@ -170,6 +189,7 @@ MUTANTS = (
     Mutant(
         "an ancestor's time runs from when it was superseded, not from each later turn",
         (("succession", " and old.standing is Standing.LIVE\n    ]", "\n    ]"),),
+        limits=DYING,
     ),
     Mutant(
         "a session keeps no more ancestors than it may",
@@ -178,6 +198,7 @@ MUTANTS = (
     Mutant(
         "the oldest ancestor goes first",
         (("departures", "kept[: max(0, len(kept) - most)]", "kept[most:]"),),
+        limits=KEEPING,
     ),
     Mutant(
         "ancestors go before all else",
@@ -216,6 +237,7 @@ MUTANTS = (
     Mutant(
         "a boundary is not spared at the cost of an anchor",
         (("succession", "second if second.standing is first.standing else first", "second"),),
+        limits=TIGHT,
     ),
     Mutant(
         "anchors and ancestors expire too",
@@ -226,6 +248,7 @@ MUTANTS = (
                 "        for standing in [Standing.LIVE]:\n",
             ),
         ),
+        limits=DYING,
     ),
     Mutant(
         "an anchor is one of the very tokens",

@@ -1,5 +1,6 @@
 """Drives a store and the oracle through the same random life and compares them whole after every step."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any, ClassVar
 
@@ -23,17 +24,16 @@ BUCKETS = (
     Bucket(model="demo", cache_signature="kv", tenant="other"),
 )
 
-LIMITS = st.builds(
-    Limits,
-    # Small enough to bind within a few inserts, or out of the way so that other rules can show.
-    capacity_bytes=st.sampled_from([1_000, 1_000, 40, 20, 10]),
-    max_entries=st.sampled_from([1_000, 1_000, 5, 2, 1]),
-    ttl_seconds=st.sampled_from([None, 4.0, 8.0]),
-    min_prefix_tokens=st.sampled_from([1, 2, 3]),
-    max_arrays=st.sampled_from([None, None, 12, 6]),
-    supersede=st.sampled_from([True, True, True, False]),
-    keep_ancestors=st.sampled_from([0, 1, 2]),
-)
+# Small enough to bind within a few inserts, or out of the way so that other rules can show.
+LIMITS: dict[str, Sequence[Any]] = {
+    "capacity_bytes": (1_000, 1_000, 40, 20, 10),
+    "max_entries": (1_000, 1_000, 5, 2, 1),
+    "ttl_seconds": (None, 4.0, 8.0),
+    "min_prefix_tokens": (1, 2, 3),
+    "max_arrays": (None, None, 12, 6),
+    "supersede": (True, True, True, False),
+    "keep_ancestors": (0, 1, 2),
+}
 # Three tokens make vectors meet and part often; the first two begin with the same byte.
 TOKEN = st.sampled_from([1, 257, 70_000])
 TOKENS = st.lists(TOKEN, min_size=2, max_size=6).map(tuple)
@@ -49,7 +49,11 @@ PAYLOADS = st.builds(
     cuts_from=st.sampled_from([None, None, 0, 2, 4]),
 )
 PLACES = st.tuples(st.sampled_from([BUCKETS[0], *BUCKETS]), st.sampled_from(["ann", "ann", "bob", None]))
-ORIGINS = st.sampled_from([Origin.BOUNDARY, Origin.BOUNDARY, Origin.COMPLETION, Origin.SYSTEM])
+HERE = (BUCKETS[0], "ann")
+ORIGINS = (Origin.BOUNDARY, Origin.BOUNDARY, Origin.COMPLETION, Origin.SYSTEM)
+# Some lives are narrow: of one conversation, or of few origins, so that long stories of those come about.
+NARROW = st.sampled_from([False, True])
+LIVED = st.sampled_from([ORIGINS, ORIGINS, (Origin.BOUNDARY,), (Origin.BOUNDARY, Origin.SYSTEM)])
 CAUSES = st.none() | st.builds(
     TraceRef, trace_id=st.integers(1, 3), span_id=st.integers(1, 3), sampled=st.booleans()
 )
@@ -85,9 +89,13 @@ class StoreMachine(RuleBasedStateMachine):
     store_type: ClassVar[type[SnapshotStore[Any]]] = SnapshotStore
     limits_type: ClassVar[type[Limits]] = Limits
     quotas: ClassVar[st.SearchStrategy[dict[str, int]]] = st.just({})
+    choices: ClassVar[Mapping[str, Sequence[Any]]] = {}
+    """What some of the limits are drawn from instead: lives in which one law matters often."""
 
-    @initialize(limits=LIMITS, data=st.data())
-    def open(self, limits: Limits, data: st.DataObject) -> None:
+    @initialize(data=st.data())
+    def open(self, data: st.DataObject) -> None:
+        drawn = {name: st.sampled_from(values) for name, values in {**LIMITS, **self.choices}.items()}
+        limits = data.draw(st.builds(Limits, **drawn), label="limits")
         self.clock = ManualClock()
         self.heard: list[Transaction] = []
         self.tally = Tally()
@@ -99,9 +107,15 @@ class StoreMachine(RuleBasedStateMachine):
             emit=self.hear,
             quota=self.oracle.quotas.get,
         )
+        self.narrow = data.draw(NARROW, label="one conversation")
+        self.origins = data.draw(LIVED, label="origins")
         self.open_lookups: list[Lookup] = []
         for place, tokens in data.draw(st.lists(st.tuples(PLACES, TOKENS), max_size=4), label="begin with"):
-            self.insert_at(place, tokens, data)
+            self.insert_at(self.at(place), tokens, data)
+
+    def at(self, place: Place) -> Place:
+        """Where something happens in this life."""
+        return HERE if self.narrow else place
 
     def hear(self, event: Event) -> None:
         assert isinstance(event, Transaction)
@@ -130,7 +144,7 @@ class StoreMachine(RuleBasedStateMachine):
         origin: Origin | None = None,
         tentative: bool | None = None,
     ) -> None:
-        origin = origin or data.draw(ORIGINS, label="origin")
+        origin = origin or data.draw(st.sampled_from(self.origins), label="origin")
         payload = data.draw(PAYLOADS, label="payload")
         cause = data.draw(CAUSES, label="cause")
         if tentative is None:
@@ -169,7 +183,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule(place=PLACES, tokens=TOKENS, data=st.data())
     def insert(self, place: Place, tokens: Tokens, data: st.DataObject) -> None:
-        self.insert_at(place, tokens, data)
+        self.insert_at(self.at(place), tokens, data)
 
     @precondition(lambda self: self.oracle.rows)
     @rule(data=st.data())
@@ -179,7 +193,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule(place=PLACES, tokens=TOKENS)
     def find(self, place: Place, tokens: Tokens) -> None:
-        self.look_at(place, tokens)
+        self.look_at(self.at(place), tokens)
 
     @precondition(lambda self: self.oracle.rows)
     @rule(data=st.data())
@@ -207,7 +221,7 @@ class StoreMachine(RuleBasedStateMachine):
         self.conclude_last(data, None)
         self.insert_at(place, tokens, data, Origin.BOUNDARY, tentative=False)
         for other in data.draw(st.lists(PLACES, max_size=2), label="others"):
-            self.insert_at(other, data.draw(TOKENS), data)
+            self.insert_at(self.at(other), data.draw(TOKENS), data)
         self.insert_at(place, tokens + reply, data, Origin.COMPLETION, tentative=False)
 
     @precondition(lambda self: self.oracle.rows)
@@ -223,6 +237,7 @@ class StoreMachine(RuleBasedStateMachine):
     @rule(place=PLACES, tokens=TOKENS, steps=st.lists(TOKEN, min_size=2, max_size=4), data=st.data())
     def go_on_and_back(self, place: Place, tokens: Tokens, steps: list[int], data: st.DataObject) -> None:
         """Turns of one conversation, each a while after the last; then one of its messages is edited."""
+        place = self.at(place)
         for step in steps:
             tokens = (*tokens, step)
             self.clock.advance(data.draw(st.sampled_from([0.0, 1.0]), label="after"))

@@ -63,6 +63,7 @@ def test_copy_without_a_mistake_lives(room: Path) -> None:
 def test_mutant_dies(room: Path, mutant: Mutant) -> None:
     """A store that breaks the law is told from the oracle."""
     machine = machine_of(room, mutant.changes, TenantMachine if mutant.tenants else StoreMachine)
+    machine.choices = mutant.limits
 
-    with pytest.raises((AssertionError, KeyError)):
+    with pytest.raises((AssertionError, KeyError, ValueError)):
         live(machine, SEEDS, lives=1_000)

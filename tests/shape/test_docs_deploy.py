@@ -31,7 +31,8 @@ def commands(text):
             continue
         for number, word in enumerate(words[:-1], 1):
             # Accounts and folders have the name too; a verb follows the command alone.
-            if word.rpartition("/")[2] == "samovar" and words[number][0].isalpha():
+            is_group = words[number - 2 : number - 1] == ["-g"]
+            if word.rpartition("/")[2] == "samovar" and words[number][0].isalpha() and not is_group:
                 yield words[number:]
 
 

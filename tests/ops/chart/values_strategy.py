@@ -18,6 +18,8 @@ _LABELLED = {"matchLabels": {"app": "x"}}
 _SAMPLES: dict[str, Any] = {
     "gateway.parentRefs": [{"name": "public", "namespace": "gateways"}],
     "settings.model.template_kwargs": {"enable_thinking": False},
+    # The server alone can say whether a text is a regular expression of Python.
+    "settings.snapshots.ignored_system_lines": "^Today is .*$",
     "networkPolicy.from": [{"namespaceSelector": _LABELLED}, {"ipBlock": {"cidr": "10.0.0.0/8"}}],
     "networkPolicy.egress": [{"to": [{"podSelector": _LABELLED}]}],
     "metrics.scrape.metricRelabelings": [{"action": "labeldrop", "regex": "job"}],

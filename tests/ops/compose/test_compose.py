@@ -1,5 +1,6 @@
 """The compose file, as podman-compose reads and runs it."""
 
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -58,6 +59,25 @@ def test_prometheus_accepts_its_configuration(tmp_path):
     (tmp_path / "samovar.rules.yml").write_text((ROOM / "../prometheus/samovar.rules.yml").read_text())
 
     run("promtool", "check", "config", str(tmp_path / "prometheus.yml"))
+
+
+def test_what_the_comments_on_keys_say_can_be_used(tmp_path):
+    """Without their marks, the lines on keys make files that the composer and Prometheus accept."""
+    for name in ("compose.yaml", "prometheus.yml"):
+        with_keys = re.sub(
+            r"# (?=SAMOVAR_AUTH__KEYS_FILE:|- \./keys:|authorization:)", "", (ROOM / name).read_text()
+        )
+        (tmp_path / name).write_text(with_keys)
+    (tmp_path / "samovar.rules.yml").write_text((ROOM / "../prometheus/samovar.rules.yml").read_text())
+    services = yaml.safe_load((tmp_path / "compose.yaml").read_text())["services"]
+    (job,) = yaml.safe_load((tmp_path / "prometheus.yml").read_text())["scrape_configs"]
+
+    run(*COMPOSE, "-f", str(tmp_path / "compose.yaml"), "config")
+    run("promtool", "check", "config", "--syntax-only", str(tmp_path / "prometheus.yml"))
+    for service in ("samovar", "prometheus"):
+        assert "./keys:/keys:ro" in services[service]["volumes"]
+    assert services["samovar"]["environment"]["SAMOVAR_AUTH__KEYS_FILE"] == "/keys/keys.toml"
+    assert job["authorization"] == {"credentials_file": "/keys/metrics.key"}
 
 
 def test_addresses_are_services():

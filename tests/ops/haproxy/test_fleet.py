@@ -24,6 +24,8 @@ CONFIG = Path("ops/haproxy/haproxy.cfg")
 HAPROXY = "/usr/sbin/haproxy"
 CONVERSATIONS, TURNS = 10, 5
 HOSTS = ("mac-1", "mac-2", "mac-3")
+KEY = "sk-samovar-of-this-fleet"
+SHOWN = {"authorization": f"Bearer {KEY}"}
 
 
 @dataclass
@@ -108,9 +110,10 @@ def load_balancer(addresses: dict[str, str], folder: Path) -> Iterator[str]:
 
 @pytest.fixture
 async def fleet(tmp_path: Path) -> AsyncIterator[Fleet]:
-    """Three servers of one tiny model behind HAProxy, which has found all of them ready."""
+    """Three servers of one tiny model and one key behind HAProxy, which has found all of them ready."""
     model = make_tiny_model(tmp_path / "tiny", "lfm2")
-    hosts = {name: Samovar("--model", str(model), folder=tmp_path) for name in HOSTS}
+    keys = {"SAMOVAR_AUTH__KEY": KEY}
+    hosts = {name: Samovar("--model", str(model), folder=tmp_path, environment=keys) for name in HOSTS}
     try:
         for host in hosts.values():
             host.wait_ready()
@@ -143,7 +146,7 @@ def test_committed_file_is_valid():
 async def test_drained_host_moves_only_its_own_conversations(fleet: Fleet):
     """No request fails; conversations of the drained host miss once, those of others never."""
     talks = [Talk(f"talk-{n}") for n in range(CONVERSATIONS)]
-    async with httpx.AsyncClient(base_url=fleet.url) as client:
+    async with httpx.AsyncClient(base_url=fleet.url, headers=SHOWN) as client:
         await all_turn(talks, client)
         await all_turn(talks, client)
         drained = fleet.owner_of_most(talks)
@@ -168,7 +171,7 @@ async def test_drained_host_moves_only_its_own_conversations(fleet: Fleet):
 async def test_killed_host_costs_one_retryable_error_at_most(fleet: Fleet):
     """A host killed amid its requests: each client tries again once at most, and goes on elsewhere."""
     talks = [Talk(f"talk-{n}") for n in range(CONVERSATIONS)]
-    async with httpx.AsyncClient(base_url=fleet.url) as client:
+    async with httpx.AsyncClient(base_url=fleet.url, headers=SHOWN) as client:
         await all_turn(talks, client)
         await all_turn(talks, client)
         killed = fleet.owner_of_most(talks)
@@ -190,10 +193,22 @@ async def test_killed_host_costs_one_retryable_error_at_most(fleet: Fleet):
 
 async def test_operators_routes_are_not_for_everybody(fleet: Fleet):
     """What concerns one host is not answered by whichever host a balancer picks."""
-    async with httpx.AsyncClient(base_url=fleet.url) as client:
+    async with httpx.AsyncClient(base_url=fleet.url, headers=SHOWN) as client:
         assert (await client.get("/v1/models")).status_code == 200
-        for path in ("/metrics", "/v1/cache/stats", "/readyz", "/docs"):
+        for path in ("/metrics", "/v1/cache/stats", "/v1/overview", "/readyz", "/docs"):
             assert (await client.get(path)).status_code == 404
+
+
+async def test_keys_are_the_hosts_to_check(fleet: Fleet):
+    """A key gets through in either header; without one, or with another, it is the host that refuses."""
+    async with httpx.AsyncClient(base_url=fleet.url) as client:
+        asked = [
+            await client.get("/v1/models", headers=headers)
+            for headers in (SHOWN, {"x-api-key": KEY}, {}, {"x-api-key": KEY[::-1]})
+        ]
+
+    assert [answer.status_code for answer in asked] == [200, 200, 401, 401]
+    assert all(answer.headers["x-samovar-host"] in HOSTS for answer in asked)
 
 
 async def test_session_in_the_body_is_enough(fleet: Fleet):
@@ -208,7 +223,7 @@ async def test_session_in_the_body_is_enough(fleet: Fleet):
             ("responses", {"input": "tea", "max_output_tokens": 1, "conversation": key}),
             ("responses", {"input": "tea", "max_output_tokens": 1, "conversation": {"id": key}}),
         ):
-            async with httpx.AsyncClient(base_url=fleet.url) as client:
+            async with httpx.AsyncClient(base_url=fleet.url, headers=SHOWN) as client:
                 answer = await client.post(f"/v1/{route}", json=asked, timeout=120)
                 answered.setdefault(key, set()).add(answer.headers["x-samovar-host"])
 

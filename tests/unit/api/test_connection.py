@@ -111,4 +111,14 @@ async def test_client_that_takes_nothing_counts_as_gone() -> None:
     socket.stuck = True
 
     with pytest.raises(ClientGoneError):
-        await asyncio.wait_for(writer.write(b"one"), LONG)
+        await asyncio.wait_for(unless(writer.write(b"one"), writer.stuck()), LONG)
+
+
+async def test_time_between_writes_is_the_servers() -> None:
+    """A client that took all there was is not given up, however long nothing more comes."""
+    writer = EventWriter(Socket().send, write_seconds=0.001)
+    await writer.start({})
+    await writer.write(b"one")
+
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(writer.stuck(), 0.05)
