@@ -9,7 +9,6 @@ from typing import Any
 from app.scheduler.job import Boundary
 from app.snapshots.entry import Bucket, TokenBytes
 
-
 NAMES_OF_OURS = frozenset(
     {
         "add_generation_prompt",
@@ -56,7 +55,7 @@ class PreparedPrompt:
     starts_reasoning: bool = False
     """Whether the prompt itself opens the model's thinking part, so that the reply begins inside it."""
     may_reason: bool = False
-    """Whether the reply may begin with a thinking part of its own: the prompt neither opens nor closes one."""
+    """Whether the reply may begin with a thinking part: the prompt neither opens nor closes one."""
     verbatim: bool = False
     """Whether its reply is given as the model writes it: no part of it is thinking or a call."""
 

@@ -1,4 +1,4 @@
-"""What a token costs the event loop: processor time of its thread, from a step's delta to the client's socket.
+"""What a token costs the event loop: processor time of its thread, from the engine's word to the socket.
 
 `python -m benchmarks.loop_bench [--streams 1,8,32] [--tokens N] [--rounds N] [--json FILE]`
 
@@ -37,7 +37,7 @@ from app.scheduler.job import Delta, Generated, Job, JobId, Started
 from benchmarks.machine import describe_machine, spread
 from benchmarks.serving_bench import demo_folder
 
-TEXT = "The samovar stands on the table, its copper warm: “Tea?” asks the host, and pours – 12 cups in all.\n"
+TEXT = "The samovar stands on the table, its copper warm: “Tea?” asks the host, and pours, 12 cups in all.\n"
 WAIT_SECONDS = 120.0
 
 
@@ -117,7 +117,7 @@ def tokenizer_only() -> ServedChatModel:
         truncatable=True,
         adapter="",
     )
-    return ServedChatModel(loaded, unix_seconds=time.time, on_declined=discard)
+    return ServedChatModel(loaded, unix_seconds=time.time, on_declined=lambda _reason: None)
 
 
 async def read_streams(port: int, streams: int, tokens: int) -> int:
@@ -128,7 +128,7 @@ async def read_streams(port: int, streams: int, tokens: int) -> int:
         "max_tokens": tokens,
     }
     body = json.dumps(request).encode()
-    head = f"POST /v1/chat/completions HTTP/1.1\r\nhost: bench\r\ncontent-length: {len(body)}\r\n\r\n".encode()
+    head = b"POST /v1/chat/completions HTTP/1.1\r\nhost: bench\r\ncontent-length: %d\r\n\r\n" % len(body)
 
     async def one() -> int:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)

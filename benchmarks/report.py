@@ -18,7 +18,7 @@ Result = Mapping[str, Any]
 
 
 def page(
-    store: Result, serving: Result, stall: Result, turns: Result, telemetry: Result, structured: Result
+    *, store: Result, serving: Result, stall: Result, turns: Result, telemetry: Result, structured: Result
 ) -> str:
     """The whole page."""
     return "\n".join(
@@ -169,18 +169,16 @@ def _machine(machine: Mapping[str, Any]) -> str:
 
 def current() -> str:
     """The page that the committed results make."""
+    measured = {
+        "store": "store_bench",
+        "serving": "serving",
+        "stall": "stall",
+        "turns": "turns",
+        "telemetry": "telemetry",
+        "structured": "structured",
+    }
     return page(
-        *(
-            json.loads((RESULTS / name).read_text())
-            for name in (
-                "store_bench.json",
-                "serving.json",
-                "stall.json",
-                "turns.json",
-                "telemetry.json",
-                "structured.json",
-            )
-        )
+        **{name: json.loads((RESULTS / f"{file}.json").read_text()) for name, file in measured.items()}
     )
 
 

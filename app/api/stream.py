@@ -72,7 +72,7 @@ class Channel:
         self._impatience.close()
 
     def _wake(self) -> None:
-        # A future and no `asyncio.Event`, and an alarm and no timeout: both would cost more than the rest of a token.
+        # No `asyncio.Event` and no `asyncio.timeout`: each token would pay for both.
         if self._reader is not None and not self._reader.done():
             self._reader.set_result(None)
 

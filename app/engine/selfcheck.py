@@ -58,7 +58,7 @@ class Capabilities:
 
 
 def check(network: Any, *, vocabulary_size: int) -> Capabilities:
-    """Find out what a model can be trusted with, in some thirty passes over its weights.
+    """Find out what a model can be trusted with, in some forty passes over its weights.
 
     Args:
         network: an mlx-lm model.
@@ -123,7 +123,7 @@ class _Trial:
         return self._as_cold(through, self._alone(from_there), self._alone(from_there))
 
     def truncates(self) -> bool:
-        """Whether the sealed state of the longer prompt cut back to what they share goes on as the short one."""
+        """Whether the sealed state, cut back to what both prompts share, goes on as the short one."""
         return self._as_cold(
             self._alone(Row(name="short", tokens=self._short, start=self.sealed, use_tokens=_CUT))
         )

@@ -167,25 +167,27 @@ class Reuse(Generic[P, S]):
         if self.completions_suffice and job.use_snapshots:
             self._keep(job, Origin.COMPLETION, len(job.tokens))
 
+    def _not_copied(
+        self, job: Job, reason: Rejection, origin: Origin, n_tokens: int, began: float
+    ) -> Rejection:
+        self._emit(PayloadSealed(origin, job.trace, began, self._clock(), n_tokens, None))
+        self._refuse(job, reason, origin, n_tokens)
+        return reason
+
     def _keep(self, job: Job, origin: Origin, n_tokens: int, *, tentative: bool = False) -> Rejection | None:
         if self._memory is not None and not self._memory.may_copy(n_tokens, guess=tentative):
             self._refuse(job, Rejection.LOW_MEMORY, origin, n_tokens)
             return Rejection.LOW_MEMORY
         began = self._clock()
-        refused: Rejection | None = None
         try:
             sealed = self._decoder.seal(job.id)
         except UnsupportedCacheError as refusal:
             log.info("a state is not stored: %s", refusal)
-            refused = Rejection.UNSUPPORTED
+            return self._not_copied(job, Rejection.UNSUPPORTED, origin, n_tokens, began)
         except DEVICE_ERRORS as error:
             # A copy that there was no memory for leaves the running states as they were.
             log.warning("a state of %d tokens could not be copied out and is not stored: %s", n_tokens, error)
-            refused = Rejection.LOW_MEMORY
-        if refused is not None:
-            self._emit(PayloadSealed(origin, job.trace, began, self._clock(), n_tokens, None))
-            self._refuse(job, refused, origin, n_tokens)
-            return refused
+            return self._not_copied(job, Rejection.LOW_MEMORY, origin, n_tokens, began)
         payload = sealed.payload
         n_tokens = token_count(sealed.tokens)
         self._emit(PayloadSealed(origin, job.trace, began, self._clock(), n_tokens, payload.nbytes))

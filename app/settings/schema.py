@@ -307,8 +307,8 @@ class Snapshots(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         str,
         Meta(
             extra={"check": check_pattern, "allowed": "empty, or a regular expression of Python"},
-            description="Regular expression; lines of system prompts that it is found in are left out, because"
-            " they change from request to request. Empty leaves all in.",
+            description="Regular expression; lines of system prompts that it is found in are left out,"
+            " because they change from request to request. Empty leaves all in.",
         ),
     ]
 

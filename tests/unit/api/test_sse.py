@@ -28,3 +28,15 @@ def test_keep_alive_is_a_comment() -> None:
     """A keep-alive starts with a colon, so that clients skip it, and ends an event, so that none is torn."""
     assert sse.KEEP_ALIVE.startswith(b":")
     assert sse.KEEP_ALIVE.endswith(b"\n\n")
+
+
+@given(st.text(), st.text(), st.dictionaries(st.text(), st.text() | st.none()))
+def test_text_event_is_the_event_with_that_text(text: str, other: str, rest: dict[str, Any]) -> None:
+    """Encoded in pieces, it is byte for byte what it would be encoded whole, one text after the other."""
+
+    def data(told: str) -> object:
+        return {"before": rest, "text": told, "after": [rest]}
+
+    made = sse.TextEvent(data)
+
+    assert [made(text), made(other)] == [sse.event(data(text)), sse.event(data(other))]
