@@ -1,10 +1,12 @@
 """Laws of a timer that is moved far more often than it rings."""
 
-import asyncio
 from collections.abc import Callable
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from app.api.alarm import Alarm
+
+if TYPE_CHECKING:
+    import asyncio
 
 
 class Timer:
