@@ -25,7 +25,7 @@ from mlx_lm.models.cache import make_prompt_cache
 
 from benchmarks.machine import describe_machine, spread
 from benchmarks.serving_bench import Server, free_port, running
-from benchmarks.shapes import make_shape
+from benchmarks.shapes import VOCABULARY, make_shape
 
 NEW_TOKENS = 32
 PREFILL_CHUNK = 2048
@@ -157,6 +157,8 @@ async def http_tokens_per_second(server: Server, texts: list[str], max_tokens: i
                 "stream": True,
                 "stream_options": {"include_usage": True},
                 "cache_prompt": False,
+                # A random model would end its reply now and then.
+                "logit_bias": {str(VOCABULARY - 1): -100},
             }
             tokens = 0
             async with client.stream("POST", f"{server.url}/v1/chat/completions", json=request) as answer:

@@ -41,6 +41,12 @@ class BatchLimits:
         return replace(self, max_running=1, prefill_batch=1)
 
 
+def default_prefill_step_tokens() -> int:
+    """The chunk of a prompt that keeps the device busy: a GPU has to launch each chunk's kernels anew."""
+    on_cpu = mx.default_device() == mx.Device(mx.DeviceType.cpu)
+    return 512 if on_cpu else 2048
+
+
 @dataclass(slots=True)
 class _Row:
     """A job inside the batch generator: `start` tokens were restored, `stops` are the positions ahead.

@@ -150,7 +150,11 @@ class Scheduler(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         Count, Meta(description="Most requests that wait for a place; one more is answered with 429.")
     ]
     prefill_step_tokens: Annotated[
-        Count, Meta(description="Prompt tokens computed in one step; running replies pause for that long.")
+        Count | Auto,
+        Meta(
+            description="Prompt tokens computed in one step; running replies pause for that long. auto is"
+            " 2048 on a GPU and 512 on the CPU."
+        ),
     ]
     prefill_batch: Annotated[
         Count, Meta(description="Most prompts computed in one step; never more than max_running.")
