@@ -19,6 +19,8 @@ IMAGE = "image"
 """A fixture that takes minutes, for tests of several folders."""
 
 
+# Before xdist reads the marks.
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
     """A file's tests share its servers, and those in a folder of `ops` its Prometheus, chart or image."""
     for item in items:

@@ -45,7 +45,8 @@ def held_seconds(starts: Sequence[float], rule: CrashLoop, now: float) -> float:
     last = _since(starts, now - 2 * rule.window_seconds, now)[-rule.starts :]
     if len(last) < rule.starts or last[-1] - last[0] >= rule.window_seconds:
         return 0.0
-    return max(0.0, last[-1] + rule.window_seconds - now)
+    # In this order a sum of large times cannot round the wait up beyond the window.
+    return max(0.0, rule.window_seconds - (now - last[-1]))
 
 
 def _since(starts: Sequence[float], earliest: float, now: float) -> tuple[float, ...]:

@@ -79,7 +79,9 @@ class MessagesAgent:
     """Anthropic's messages, streamed."""
 
     def __init__(self, server: Samovar) -> None:
-        self._client = Anthropic(base_url=server.url, api_key="unused", max_retries=0)
+        self._client = server.clients.enter_context(
+            Anthropic(base_url=server.url, api_key="unused", max_retries=0)
+        )
         self._model = server.model
 
     def ask(self, steps: Sequence[tuple[Any, Mapping[str, Any]]]) -> tuple[Step, Any]:
@@ -267,7 +269,9 @@ def test_lines_that_change_cost_no_state_where_they_are_ignored(tmp_path, tiny_f
     cached = {}
     for flags in ((), ("--snapshot-ignored-system-lines", "^x-billing:")):
         with samovar("--model", str(tiny_folder("lfm2")), *flags, folder=tmp_path) as server:
-            client = Anthropic(base_url=server.url, api_key="unused", max_retries=0)
+            client = server.clients.enter_context(
+                Anthropic(base_url=server.url, api_key="unused", max_retries=0)
+            )
             headers, read = [], []
             for number in range(2):
                 asked = client.messages.with_raw_response.create(

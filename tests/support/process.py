@@ -44,6 +44,8 @@ class Samovar:
         program: Sequence[str] = COMMAND,
     ) -> None:
         self.lines: list[str] = []
+        # Closed with the server: a socket that is only collected warns in whatever test runs then.
+        self.clients = contextlib.ExitStack()
         self.url = ""
         self.model = ""
         self._greeting: queue.Queue[re.Match[str] | None] = queue.Queue()
@@ -89,7 +91,8 @@ class Samovar:
 
     def client(self, **options: Any) -> OpenAI:
         """The official client, without retries of its own."""
-        return OpenAI(base_url=f"{self.url}/v1", api_key="unused", **{"max_retries": 0, **options})
+        client = OpenAI(base_url=f"{self.url}/v1", api_key="unused", **{"max_retries": 0, **options})
+        return self.clients.enter_context(client)
 
     def get(self, path: str, **options: Any) -> httpx.Response:
         """One GET."""
@@ -133,6 +136,7 @@ def samovar(
         if server.process.poll() is None:
             assert server.stop() == 0, server.output
     finally:
+        server.clients.close()
         if server.process.poll() is None:
             server.process.kill()
             server.wait_ended()

@@ -245,7 +245,7 @@ def test_the_wait_ends_within_the_window(starts, limit, window, now):
     last = passed[-limit:]
 
     loop = len(last) == limit and last[-1] - last[0] < window
-    assert wait == (max(0, last[-1] + window - now) if loop and now - last[-1] < window else 0)
+    assert wait == (max(0, window - (now - last[-1])) if loop and now - last[-1] < window else 0)
     assert wait <= window
     assert all(now - window < start <= now for start in recent(starts, rule, now))
     assert held_seconds(starts, rule, max(starts, default=now) + window) == 0
