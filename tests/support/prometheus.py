@@ -3,7 +3,6 @@
 import contextlib
 import json
 import shutil
-import socket
 import subprocess
 import time
 from collections.abc import Iterator, Mapping
@@ -12,6 +11,8 @@ from typing import Any, Self
 
 import httpx
 import yaml
+
+from tests.support.ports import free_port
 
 WAIT_SECONDS = 60
 ASK_SECONDS = 0.01
@@ -37,14 +38,6 @@ def run(program: str, *arguments: str, folder: Path | None = None) -> subprocess
     return subprocess.run(
         [tool(program), *arguments], capture_output=True, text=True, check=False, cwd=folder, timeout=120
     )
-
-
-def free_port() -> int:
-    """A port that nobody listens on."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-    return port
 
 
 class Daemon:
