@@ -4,6 +4,8 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
+from app.api.request_fields import CachePrompt, PromptCacheKey, TemplateVariables, TopK, TopP
+
 
 class Block(Struct, kw_only=True):
     """A part of a message: `text`, `thinking`, `redacted_thinking`, `tool_use` or `tool_result`.
@@ -73,12 +75,7 @@ class PromptRequest(Struct, kw_only=True):
     tools: Annotated[list[Tool], Meta(description="What the model may call.")] | None = None
     tool_choice: ToolChoice | None = None
     thinking: Thinking | None = None
-    chat_template_kwargs: (
-        Annotated[
-            dict[str, Any], Meta(description="Variables for the chat template, such as enable_thinking.")
-        ]
-        | None
-    ) = None
+    chat_template_kwargs: TemplateVariables | None = None
 
 
 class MessagesRequest(PromptRequest, kw_only=True):
@@ -101,17 +98,8 @@ class MessagesRequest(PromptRequest, kw_only=True):
         ]
         | None
     ) = None
-    top_p: (
-        Annotated[float, Meta(gt=0, le=1, description="Share of the probability that is drawn from.")] | None
-    ) = None
-    top_k: Annotated[int, Meta(ge=0, description="How many tokens are drawn from; 0 is all.")] | None = None
+    top_p: TopP | None = None
+    top_k: TopK | None = None
     metadata: Metadata | None = None
-    prompt_cache_key: (
-        Annotated[
-            str, Meta(description="Names the conversation; its state is kept between turns under this name.")
-        ]
-        | None
-    ) = None
-    cache_prompt: (
-        Annotated[bool, Meta(description="False: neither use nor keep a state for this request.")] | None
-    ) = None
+    prompt_cache_key: PromptCacheKey | None = None
+    cache_prompt: CachePrompt | None = None

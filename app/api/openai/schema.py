@@ -5,6 +5,16 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct
 
 from app.api.asked import MOST_REPLIES
+from app.api.request_fields import (
+    CachePrompt,
+    ConversationName,
+    MinP,
+    PromptCacheKey,
+    Temperature,
+    TemplateVariables,
+    TopK,
+    TopP,
+)
 
 
 class ContentPart(Struct, kw_only=True):
@@ -103,19 +113,10 @@ class ChatRequest(Struct, kw_only=True):
         None
     )
     stop: str | Annotated[list[str], Meta(max_length=4)] | None = None
-    temperature: (
-        Annotated[
-            float, Meta(ge=0, le=2, description="0 takes the likeliest token each time; 1 where absent.")
-        ]
-        | None
-    ) = None
-    top_p: (
-        Annotated[float, Meta(gt=0, le=1, description="Share of the probability that is drawn from.")] | None
-    ) = None
-    top_k: Annotated[int, Meta(ge=0, description="How many tokens are drawn from; 0 is all.")] | None = None
-    min_p: (
-        Annotated[float, Meta(ge=0, le=1, description="Least probability, relative to the likeliest.")] | None
-    ) = None
+    temperature: Temperature | None = None
+    top_p: TopP | None = None
+    top_k: TopK | None = None
+    min_p: MinP | None = None
     presence_penalty: (
         Annotated[float, Meta(ge=-2, le=2, description="Lowers tokens that occurred at all.")] | None
     ) = None
@@ -158,19 +159,7 @@ class ChatRequest(Struct, kw_only=True):
         Annotated[bool, Meta(description="False: the reply ends with its first call.")] | None
     ) = None
     response_format: ResponseFormat | None = None
-    user: Annotated[str, Meta(description="Names the conversation, where nothing better does.")] | None = None
-    prompt_cache_key: (
-        Annotated[
-            str, Meta(description="Names the conversation; its state is kept between turns under this name.")
-        ]
-        | None
-    ) = None
-    cache_prompt: (
-        Annotated[bool, Meta(description="False: neither use nor keep a state for this request.")] | None
-    ) = None
-    chat_template_kwargs: (
-        Annotated[
-            dict[str, Any], Meta(description="Variables for the chat template, such as enable_thinking.")
-        ]
-        | None
-    ) = None
+    user: ConversationName | None = None
+    prompt_cache_key: PromptCacheKey | None = None
+    cache_prompt: CachePrompt | None = None
+    chat_template_kwargs: TemplateVariables | None = None

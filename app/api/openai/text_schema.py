@@ -6,6 +6,15 @@ from msgspec import Meta, Struct
 
 from app.api.asked import MOST_REPLIES
 from app.api.openai.schema import StreamOptions
+from app.api.request_fields import (
+    CachePrompt,
+    ConversationName,
+    MinP,
+    PromptCacheKey,
+    Temperature,
+    TopK,
+    TopP,
+)
 
 
 class CompletionRequest(Struct, kw_only=True):
@@ -26,19 +35,10 @@ class CompletionRequest(Struct, kw_only=True):
         Annotated[int, Meta(ge=1, description="Most tokens of the reply; 16 where absent.")] | None
     ) = None
     stop: str | Annotated[list[str], Meta(max_length=4)] | None = None
-    temperature: (
-        Annotated[
-            float, Meta(ge=0, le=2, description="0 takes the likeliest token each time; 1 where absent.")
-        ]
-        | None
-    ) = None
-    top_p: (
-        Annotated[float, Meta(gt=0, le=1, description="Share of the probability that is drawn from.")] | None
-    ) = None
-    top_k: Annotated[int, Meta(ge=0, description="How many tokens are drawn from; 0 is all.")] | None = None
-    min_p: (
-        Annotated[float, Meta(ge=0, le=1, description="Least probability, relative to the likeliest.")] | None
-    ) = None
+    temperature: Temperature | None = None
+    top_p: TopP | None = None
+    top_k: TopK | None = None
+    min_p: MinP | None = None
     presence_penalty: Annotated[float, Meta(ge=-2, le=2)] | None = None
     frequency_penalty: Annotated[float, Meta(ge=-2, le=2)] | None = None
     repetition_penalty: Annotated[float, Meta(gt=0)] | None = None
@@ -54,13 +54,6 @@ class CompletionRequest(Struct, kw_only=True):
     best_of: Annotated[int, Meta(description="Only as many as n.")] | None = None
     echo: Annotated[bool, Meta(description="Only false is served.")] | None = None
     suffix: Annotated[str, Meta(description="Not served.")] | None = None
-    user: Annotated[str, Meta(description="Names the conversation, where nothing better does.")] | None = None
-    prompt_cache_key: (
-        Annotated[
-            str, Meta(description="Names the conversation; its state is kept between turns under this name.")
-        ]
-        | None
-    ) = None
-    cache_prompt: (
-        Annotated[bool, Meta(description="False: neither use nor keep a state for this request.")] | None
-    ) = None
+    user: ConversationName | None = None
+    prompt_cache_key: PromptCacheKey | None = None
+    cache_prompt: CachePrompt | None = None

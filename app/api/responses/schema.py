@@ -4,6 +4,15 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
+from app.api.request_fields import (
+    CachePrompt,
+    ConversationName,
+    PromptCacheKey,
+    Temperature,
+    TemplateVariables,
+    TopP,
+)
+
 
 class Part(Struct, kw_only=True):
     """A part of a message, of a reasoning or of a result. Only text is served, under its several names."""
@@ -77,15 +86,8 @@ class ResponsesRequest(Struct, kw_only=True):
         ]
         | None
     ) = None
-    temperature: (
-        Annotated[
-            float, Meta(ge=0, le=2, description="0 takes the likeliest token each time; 1 where absent.")
-        ]
-        | None
-    ) = None
-    top_p: (
-        Annotated[float, Meta(gt=0, le=1, description="Share of the probability that is drawn from.")] | None
-    ) = None
+    temperature: Temperature | None = None
+    top_p: TopP | None = None
     top_logprobs: Annotated[int, Meta(description="Not served.")] | None = None
     tools: Annotated[list[FunctionTool], Meta(description="Functions the model may call.")] | None = None
     tool_choice: (
@@ -107,19 +109,7 @@ class ResponsesRequest(Struct, kw_only=True):
     prompt: Annotated[dict[str, Any], Meta(description="Not served.")] | None = None
     background: Annotated[bool, Meta(description="Only false is served.")] | None = None
     metadata: Annotated[dict[str, str], Meta(description="Comes back as it is.")] | None = None
-    user: Annotated[str, Meta(description="Names the conversation, where nothing better does.")] | None = None
-    prompt_cache_key: (
-        Annotated[
-            str, Meta(description="Names the conversation; its state is kept between turns under this name.")
-        ]
-        | None
-    ) = None
-    cache_prompt: (
-        Annotated[bool, Meta(description="False: neither use nor keep a state for this request.")] | None
-    ) = None
-    chat_template_kwargs: (
-        Annotated[
-            dict[str, Any], Meta(description="Variables for the chat template, such as enable_thinking.")
-        ]
-        | None
-    ) = None
+    user: ConversationName | None = None
+    prompt_cache_key: PromptCacheKey | None = None
+    cache_prompt: CachePrompt | None = None
+    chat_template_kwargs: TemplateVariables | None = None
