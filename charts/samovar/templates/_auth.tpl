@@ -58,16 +58,16 @@
 {{- if include "samovar.keysSecret" . }}
 - name: keys
   secret:
-    secretName: {{ include "samovar.keysSecret" . }}
+    secretName: {{ include "samovar.keysSecret" . | quote }}
     defaultMode: 0440
     items:
-      - key: {{ include "samovar.keysKey" . }}
+      - key: {{ include "samovar.keysKey" . | quote }}
         path: keys.toml
 {{- end }}
 {{- if .Values.tls.enabled }}
 - name: tls
   secret:
-    secretName: {{ .Values.tls.existingSecret }}
+    secretName: {{ .Values.tls.existingSecret | quote }}
     defaultMode: 0440
 {{- end }}
 {{- end -}}

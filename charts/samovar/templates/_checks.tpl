@@ -1,5 +1,8 @@
 {{/* What the schema cannot say: values that do not go together. Included by the Service, which is always made. */}}
 {{- define "samovar.checks" -}}
+{{- if not (regexMatch "^[a-z]" (include "samovar.fullname" .)) -}}
+{{- fail (printf "fullnameOverride: the Service would be called %s; its name has to start with a letter" (include "samovar.fullname" .)) -}}
+{{- end -}}
 {{- $autoscaled := ne .Values.autoscaling.kind "none" -}}
 {{- $replicas := ternary .Values.autoscaling.maxReplicas .Values.replicaCount $autoscaled | int -}}
 {{- $metricsOff := eq (dig "telemetry" "metrics" true .Values.settings) false -}}

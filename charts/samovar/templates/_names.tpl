@@ -12,23 +12,23 @@
 {{- end -}}
 
 {{- define "samovar.selectorLabels" -}}
-app.kubernetes.io/name: {{ include "samovar.name" . }}
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/name: {{ include "samovar.name" . | quote }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end -}}
 
 {{- define "samovar.labels" -}}
 {{ include "samovar.selectorLabels" . }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
-app.kubernetes.io/managed-by: {{ .Release.Service }}
-helm.sh/chart: {{ printf "%s-%s" .Chart.Name (.Chart.Version | replace "+" "_") }}
+app.kubernetes.io/managed-by: {{ .Release.Service | quote }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name (.Chart.Version | replace "+" "_") | quote }}
 {{- with .Values.commonLabels }}
 {{ toYaml . }}
 {{- end }}
 {{- end -}}
 
 {{- define "samovar.metadata" -}}
-name: {{ include "samovar.fullname" . }}
-namespace: {{ .Release.Namespace }}
+name: {{ include "samovar.fullname" . | quote }}
+namespace: {{ .Release.Namespace | quote }}
 labels:
   {{- include "samovar.labels" . | nindent 2 }}
 {{- end -}}

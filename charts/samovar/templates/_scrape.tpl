@@ -22,17 +22,17 @@
 authorization:
   type: Bearer
   credentials:
-    name: {{ .name }}
-    key: {{ .key }}
+    name: {{ .name | quote }}
+    key: {{ .key | quote }}
 {{- end }}
 {{- end }}
 {{- if .Values.tls.enabled }}
 tlsConfig:
-  serverName: {{ include "samovar.serverName" . }}
+  serverName: {{ include "samovar.serverName" . | quote }}
   {{- with .Values.tls.caConfigMap }}
   ca:
     configMap:
-      name: {{ . }}
+      name: {{ . | quote }}
       key: ca.crt
   {{- end }}
 {{- end }}
@@ -41,9 +41,9 @@ tlsConfig:
 {{- define "samovar.scrapeEndpoint" -}}
 port: http
 path: /metrics
-scheme: {{ include "samovar.scheme" . }}
-interval: {{ .Values.metrics.scrape.interval }}
-scrapeTimeout: {{ .Values.metrics.scrape.timeout }}
+scheme: {{ include "samovar.scheme" . | quote }}
+interval: {{ .Values.metrics.scrape.interval | quote }}
+scrapeTimeout: {{ .Values.metrics.scrape.timeout | quote }}
 {{- with include "samovar.scrapeSecurity" . | trim }}
 {{ . }}
 {{- end }}

@@ -12,11 +12,11 @@
 {{- range $section, $keys := .Values.settings }}
 {{- if kindIs "map" $keys }}
 {{- range $key, $value := $keys }}
-- name: {{ printf "SAMOVAR_%s__%s" $section $key | upper }}
+- name: {{ printf "SAMOVAR_%s__%s" $section $key | upper | quote }}
   value: {{ include "samovar.plain" $value | quote }}
 {{- end }}
 {{- else }}
-- name: {{ printf "SAMOVAR_%s" $section | upper }}
+- name: {{ printf "SAMOVAR_%s" $section | upper | quote }}
   value: {{ include "samovar.plain" $keys | quote }}
 {{- end }}
 {{- end }}

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 
 from app.settings.keys import all_keys
 from charts.source.schema import values_schema
@@ -28,12 +28,15 @@ REFUSALS = (
     "auth.keys: ",
     "metrics.rules.disabled: ",
     "externalHosts.hosts: ",
+    "fullnameOverride: ",
 )
 
 
 @pytest.mark.slow
 @settings(max_examples=15, suppress_health_check=list(HealthCheck))
 @given(values=values_strategy(SCHEMA, DEFAULTS))
+@example(values={"nameOverride": "0", "fullnameOverride": "e3"})
+@example(values={"nameOverride": "null", "fullnameOverride": "true", "serviceAccount": {"name": "12"}})
 def test_allowed_values_make_valid_objects(values: dict[str, object]):
     """What the schema allows renders, or is refused with a reason; what is rendered is strictly valid."""
     with tempfile.TemporaryDirectory() as folder:

@@ -222,6 +222,7 @@ MONITORED = "metrics: {scrape: {kind: ServiceMonitor}}"
             f"auth: {{keys: {{a: {{tenant: b, quota_bytes: 1GiB, {OTHER}}}, b: {{quota_bytes: 2, {ONE}}}}}}}",
             "auth.keys: the tenant b has the quotas 1GiB and 2;",
         ),
+        ("fullnameOverride: 4u", "fullnameOverride: the Service would be called 4u;"),
         ("autoscaling: {minReplicas: 5}", "autoscaling.minReplicas: 5 is more than"),
         ("{replicaCount: 2, cache: {claim: {enabled: true}}}", "needs ReadWriteMany"),
         (
