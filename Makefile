@@ -47,10 +47,10 @@ serve: $(STAMP)  ## Start the server on 127.0.0.1:8080 with the demo model (ARGS
 	$(RUN)samovar serve $(ARGS)
 
 test: $(STAMP) $(TOOLS)  ## Run all tests (ARGS="-k …" for some).
-	$(RUN)python -m pytest -n $(WORKERS) --maxprocesses 4 --dist loadgroup $(ARGS)
+	$(RUN)python -m pytest -n $(WORKERS) --maxprocesses 4 --dist loadgroup --no-loadscope-reorder $(ARGS)
 
 test-fast: $(STAMP) $(TOOLS)  ## Run the tests that take less than ten seconds each.
-	$(RUN)python -m pytest -n $(WORKERS) --maxprocesses 4 --dist loadgroup -m "not slow" $(ARGS)
+	$(RUN)python -m pytest -n $(WORKERS) --maxprocesses 4 --dist loadgroup --no-loadscope-reorder -m "not slow" $(ARGS)
 
 check: $(STAMP)  ## Static checks: format, lint, types, import direction.
 	$(BIN)/ruff format --check .
@@ -62,12 +62,11 @@ format: $(STAMP)  ## Format and fix what can be fixed.
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(STAMP)  ## Run the benchmarks; results go to benchmarks/results.
-	$(RUN)python -m benchmarks.store_bench
-	$(RUN)python -m benchmarks.serving_bench
-	$(RUN)python -m benchmarks.turns_bench
-	$(RUN)python -m benchmarks.telemetry_bench
-	$(RUN)python -m benchmarks.structured_bench
+BENCHMARKS := store serving turns telemetry structured stall loop warmup budget peer start
+
+bench: $(STAMP)  ## Run the benchmarks (BENCHMARKS="serving turns" for some); results go to benchmarks/results.
+	$(foreach name,$(BENCHMARKS),$(RUN)python -m benchmarks.$(name)_bench && ):
+	$(BIN)/python -m benchmarks.pictures
 	$(BIN)/python -m benchmarks.report
 
 LOCK = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 \
@@ -82,6 +81,7 @@ lock: $(STAMP)  ## Pin the newest allowed versions anew; UPGRADE= keeps those th
 	$(LOCK) $(UPGRADE) --group image -c constraints/default.txt -o constraints/image.txt >/dev/null
 	$(LOCK) $(UPGRADE) --group policy -o constraints/checkov.txt >/dev/null
 	$(LOCK) $(UPGRADE) --group clients -o constraints/clients.txt >/dev/null
+	$(LOCK) $(UPGRADE) --group peers -o constraints/peers.txt >/dev/null
 
 clean:  ## Remove the virtual environment and caches.
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist *.egg-info

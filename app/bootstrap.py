@@ -1,26 +1,17 @@
 """The parts list: settings → telemetry → scheduler → engine → application. It decides nothing else."""
 
 import asyncio
-import importlib.metadata
-import logging
-import platform
-import secrets
 import sys
 import threading
 import time
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
-import structlog
-from opentelemetry.sdk.resources import Resource
-from opentelemetry.sdk.trace import TracerProvider
-from prometheus_client import CollectorRegistry
 
 from app import __version__
-from app.api.application import INFERENCE_ROUTES, create_app
+from app.api.application import create_app
 from app.api.page.facts import RecentRequest, SnapshotFill
 from app.api.reasoning_echo import ReasoningEcho
 from app.api.services import Limits as RequestLimits
@@ -28,28 +19,22 @@ from app.api.services import Services
 from app.api.stream import LoopSink, OpenRequests
 from app.api.system_lines import SystemLines
 from app.auth.keyring import Keyring
-from app.bus import Bus
 from app.clock import monotonic
 from app.errors import RequestError
 from app.keys import load_keys, reload_keys
-from app.loading import CAPTURE_DECLINES, EngineRoom
+from app.loading import EngineRoom
+from app.observers import build_observers
 from app.runtime import Milestones, Runtime, ServingEngine
 from app.scheduler.admission import Admission
 from app.scheduler.rebuilds import Rebuilds
 from app.scheduler.warmup_queue import WarmupQueue
 from app.scheduler.worker import Worker
 from app.settings.conflicts import is_loopback
-from app.settings.digest import digest
 from app.settings.schema import DEFAULT_LAYER, Provenance, Settings
-from app.snapshots.capacity import Capacity
-from app.snapshots.stats import Tally, stats_payload, tenant_payload
+from app.snapshots.stats import stats_payload, tenant_payload
 from app.supervision.start_gate import StartGate
-from app.telemetry.catalogue import Sink
-from app.telemetry.counting import Counting
-from app.telemetry.log_lines import EventLines
 from app.telemetry.logs import configure_logging
-from app.telemetry.metrics import Build, Instruments, declare, render
-from app.telemetry.recent_requests import RecentRequests
+from app.telemetry.metrics import render
 from app.telemetry.resource import build_resource, service_name_of
 from app.telemetry.scrape import (
     ScrapedSeries,
@@ -60,30 +45,6 @@ from app.telemetry.scrape import (
     starts_reading,
     store_reading,
 )
-from app.telemetry.session_hash import SessionHash
-from app.telemetry.span_queue import SpanQueue
-from app.telemetry.spans import EventSpans
-from app.telemetry.step_tokens import StepTokens
-from app.telemetry.token_gaps import TokenGaps
-from app.telemetry.tracing import build_tracer_provider, otlp_exporter
-
-log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class _Telemetry:
-    """Everything that listens, and what it listens with."""
-
-    bus: Bus
-    tally: Tally
-    capacity: Capacity
-    recent: RecentRequests
-    registry: CollectorRegistry
-    instruments: Instruments
-    token_gaps: TokenGaps
-    step_tokens: StepTokens
-    provider: TracerProvider
-    queue: SpanQueue | None
 
 
 def build(
@@ -109,7 +70,7 @@ def build(
         service_name=service_name_of(resource),
     )
     keyring = Keyring(load_keys(settings.auth), clock=monotonic)
-    telemetry = _telemetry(settings, resource)
+    telemetry = build_observers(settings, resource)
     wake = threading.Event()
     admission = Admission(max_waiting=settings.scheduler.max_waiting, wake=wake.set)
     rebuilds = Rebuilds(
@@ -241,57 +202,6 @@ def build(
         gate=starts,
         flush=telemetry.provider.shutdown,
         on_hangup=(lambda: reload_keys(keyring, settings.auth)) if settings.auth.keys_file else None,
-    )
-
-
-def _telemetry(settings: Settings, resource: Resource) -> _Telemetry:
-    registry = CollectorRegistry()
-    instruments = declare(
-        registry,
-        build=Build(
-            version=__version__,
-            python=platform.python_version(),
-            mlx=importlib.metadata.version("mlx"),
-            mlx_lm=importlib.metadata.version("mlx-lm"),
-        ),
-        config_digest=digest(settings),
-        routes=INFERENCE_ROUTES,
-        decline_reasons=CAPTURE_DECLINES,
-    )
-    wanted = settings.telemetry
-    queue = None
-    if wanted.otlp_endpoint:
-        queue = SpanQueue(otlp_exporter(wanted.otlp_endpoint, wanted.otlp_protocol))
-        if wanted.capture_content:
-            log.warning("prompts and replies are sent to the collector (telemetry.capture_content)")
-    provider = build_tracer_provider(
-        resource=resource,
-        sample_ratio=wanted.sample_ratio,
-        processor=queue,
-    )
-    hash_session = SessionHash(secrets.token_bytes(32))
-    tally = Tally()
-    capacity = Capacity(monotonic)
-    spans = EventSpans(
-        provider.get_tracer("samovar", __version__),
-        hash_session=hash_session,
-        clock=monotonic,
-        unix_nanoseconds=time.time_ns,
-    )
-    lines = EventLines(structlog.get_logger("samovar"), hash_session=hash_session)
-    recent = RecentRequests(hash_session=hash_session, unix_seconds=time.time)
-    bus = Bus(
-        [
-            (Sink.TALLY, tally),
-            ("capacity", capacity),
-            *([(Sink.METRICS, Counting(instruments))] if wanted.metrics else []),
-            (Sink.TRACES, spans),
-            (Sink.LOGS, lines),
-            ("recent requests", recent),
-        ]
-    )
-    return _Telemetry(
-        bus, tally, capacity, recent, registry, instruments, TokenGaps(), StepTokens(), provider, queue
     )
 
 

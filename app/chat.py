@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from app.scheduler.job import Boundary
 from app.snapshots.entry import Bucket, TokenBytes
@@ -42,6 +42,23 @@ class TextPrompt:
     content: str | tuple[int, ...]
 
 
+class Seam(NamedTuple):
+    """Where no token reaches across: before a mark of a text, behind `tokens` tokens. The others count characters."""
+
+    begins: int
+    ends: int
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class TokenisedText:
+    """A text, its tokens and its seams, in order."""
+
+    text: str
+    packed: TokenBytes
+    seams: tuple[Seam, ...] = ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedPrompt:
     """A prompt in tokens, and what of it may be captured or reused. `packed` is `tokens` packed."""
@@ -58,6 +75,8 @@ class PreparedPrompt:
     """Whether the reply may begin with a thinking part: the prompt neither opens nor closes one."""
     verbatim: bool = False
     """Whether its reply is given as the model writes it: no part of it is thinking or a call."""
+    rendered: TokenisedText | None = None
+    """The text it was made of, from which the next turn's is tokenised; None where there is no template."""
 
 
 class PieceKind(StrEnum):

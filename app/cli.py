@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 
 from app import __version__
-from app.commands import cache, chat, completion, config, keys, launchd, serve, starts
+from app.commands import bench, cache, chat, completion, config, keys, launchd, serve, starts
 from app.commands.arguments import FAILED, INTERRUPTED, Run, verbs, why_unknown
 from app.errors import SamovarError
 
@@ -49,7 +49,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"samovar {__version__}")
     commands = verbs(parser)
-    for verb in (serve, chat, config, keys, cache, launchd, starts):
+    for verb in (serve, chat, config, keys, cache, bench, launchd, starts):
         verb.register(commands)
     completion.register(commands, parser)
     return parser

@@ -7,7 +7,7 @@ from app.auth.key import ApiKey, Scope, digest_of
 from app.auth.key_file import disagreements, read_keys
 from app.auth.keyring import Keyring
 from app.errors import ConfigurationError
-from app.settings.schema import Auth
+from app.settings.sections.auth import Auth
 from app.settings.units import parse_bytes
 
 log = logging.getLogger(__name__)

@@ -13,6 +13,7 @@ from granian.log import LogLevels
 from granian.server.embed import Server
 from litestar import Litestar
 
+from app.api.unread_body import DISCARDED_BYTES, DiscardUnread
 from app.errors import StartError
 from app.tls import TlsFiles
 
@@ -116,7 +117,8 @@ async def listening(
         StartError: nothing can listen there.
     """
     server = Server(
-        app,
+        # Whatever may be sent at all is waited for, and of what may not as much as is sent by mistake.
+        DiscardUnread(app, most_bytes=max(DISCARDED_BYTES, app.request_max_body_size or 0)),
         address=address[0],
         port=address[1],
         # The lifespan is ours: Granian would end it badly where a connection cannot be closed in time.

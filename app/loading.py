@@ -4,7 +4,6 @@ MLX is imported here and not before: a machine without a backend gets one senten
 answers probes while the model loads.
 """
 
-import importlib
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -17,9 +16,9 @@ import structlog
 
 from app.bus import Emit
 from app.clock import monotonic
-from app.errors import StartError
 from app.events import CaptureDeclined
 from app.memory_settings import asked_limits, context_that_fits, given, plan_memory
+from app.model_settings import model_source, require_backend
 from app.progress import ProgressBar, Step
 from app.scheduler.admission import Admission
 from app.scheduler.core import Scheduler
@@ -37,7 +36,7 @@ from app.snapshots.share import Quota
 from app.snapshots.sizing import from_model, snapshots_between_turns
 from app.snapshots.store import SnapshotStore
 from app.store_settings import keeps_anchors, store_limits, stores_completions
-from app.telemetry.catalogue import Capability
+from app.telemetry.label_values import Capability
 from app.telemetry.metrics import Model
 
 if TYPE_CHECKING:
@@ -142,8 +141,8 @@ class EngineRoom:
         from app.engine.chat_model import ServedChatModel  # noqa: PLC0415
         from app.engine.compiler import fuse_where_possible  # noqa: PLC0415
         from app.engine.decoder import BatchDecoder, BatchLimits, default_prefill_step_tokens  # noqa: PLC0415
+        from app.engine.findings import find  # noqa: PLC0415
         from app.engine.loader import load_model  # noqa: PLC0415
-        from app.engine.selfcheck import check  # noqa: PLC0415
         from app.engine.state_size import measure  # noqa: PLC0415
         from app.engine.warmup import warm_up  # noqa: PLC0415
 
@@ -151,11 +150,12 @@ class EngineRoom:
         memory_limits = asked_limits(settings)
         memory.set_limits(memory_limits, cache_bytes=given(settings.memory.cache_bytes))
         self._memory = lambda: memory.device_memory(memory_limits.limit_bytes)
-        if reason := fuse_where_possible():
-            log.info("kernels are not fused, which is slower", reason=reason)
+        if unfused := fuse_where_possible():
+            log.info("kernels are not fused, which is slower", reason=unfused)
+        cache_folder = Path(platformdirs.user_cache_dir("samovar"))
         loaded = load_model(
             model_source(settings),
-            cache_folder=Path(platformdirs.user_cache_dir("samovar")),
+            cache_folder=cache_folder,
             progress=progress,
         )
         running = settings.scheduler
@@ -178,7 +178,7 @@ class EngineRoom:
             wired_bytes=given(settings.memory.wired_bytes),
         )
         warm_up(self._decoder, loaded, progress=progress)
-        found = check(loaded.network, vocabulary_size=len(loaded.tokenizer))
+        found = find(loaded, folder=cache_folder / "checks", anew=settings.model.recheck, kernels=unfused)
         for shortcoming in found.shortcomings:
             log.warning("the model cannot be relied on in everything", shortcoming=shortcoming)
         self._decoder.restrict(found.limits(asked), truncatable=found.truncation)
@@ -278,32 +278,3 @@ class EngineRoom:
             keep_ancestors=limits.keep_ancestors,
             layers={key: layer for key, layer in self.layers.items() if layer != "default"} or "all defaults",
         )
-
-
-def require_backend() -> None:
-    """Raise StartError where MLX cannot run."""
-    try:
-        importlib.import_module("mlx.core")
-    except ImportError as error:
-        raise StartError(
-            "MLX has no backend on this machine; install one with `pip install samovar[cpu]` on Linux "
-            f"(or cuda12, cuda13 with an NVIDIA GPU): {error}"
-        ) from error
-
-
-def model_source(settings: Settings) -> Any:
-    """Which model the settings ask for."""
-    from app.engine.loader import ModelSource  # noqa: PLC0415 - imports MLX
-
-    asked = settings.model
-    return ModelSource(
-        path=asked.path,
-        alias=asked.alias,
-        revision=asked.revision,
-        adapter_path=asked.adapter_path,
-        trust_remote_code=asked.trust_remote_code,
-        chat_template=asked.chat_template,
-        context_length=None if asked.context_length == "auto" else asked.context_length,
-        more_aliases=tuple(name for each in asked.aliases.split(",") if (name := each.strip())),
-        template_kwargs=asked.template_kwargs,
-    )

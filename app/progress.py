@@ -26,7 +26,7 @@ class Step:
 
 
 class ProgressBar:
-    """Told (what, done, total) any number of times, for one job after another; used on one thread.
+    """Told (what, done, total) any number of times, for one job after another; one thread at a time.
 
     A job whose total is 1 cannot say how far it is: its bar moves to and fro until it is done.
 

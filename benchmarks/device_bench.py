@@ -10,21 +10,23 @@ import argparse
 import asyncio
 import json
 import statistics
-import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import httpx
 import mlx.core as mx
 from mlx_lm import load
 from mlx_lm.generate import BatchGenerator
 from mlx_lm.models.cache import make_prompt_cache
 
-from benchmarks.machine import describe_machine, spread
-from benchmarks.serving_bench import Server, free_port, running
+from app.bench.machine import describe_machine, spread
+from app.bench.replies import Connection, connected
+from app.bench.talk import take_turn
+from app.bench.texts import Message
+from app.clock import monotonic
+from benchmarks.servers import Running, samovar
 from benchmarks.shapes import VOCABULARY, make_shape
 
 NEW_TOKENS = 32
@@ -46,38 +48,20 @@ def median_seconds(work: Callable[[], object], times: int) -> float:
     return statistics.median(taken[1:])
 
 
-async def first_text(
-    client: httpx.AsyncClient, server: Server, messages: Any, **fields: Any
-) -> tuple[float, str]:
-    """Seconds to the first text of a reply, and what the snapshot store did for it."""
-    request = {
-        "model": server.model,
-        "messages": messages,
-        "max_tokens": 2,
-        "temperature": 0,
-        "stream": True,
-        **fields,
-    }
-    began = time.perf_counter()
-    async with client.stream("POST", f"{server.url}/v1/chat/completions", json=request) as answer:
-        answer.raise_for_status()
-        first = 0.0
-        async for line in answer.aiter_lines():
-            if not first and line.startswith("data: {"):
-                choices = json.loads(line[6:])["choices"]
-                if choices and choices[0]["delta"].get("content"):
-                    first = time.perf_counter() - began
-    return first, answer.headers.get("x-samovar-cache", "")
+async def first_text(connection: Connection, messages: Sequence[Message], **fields: Any) -> tuple[float, int]:
+    """Seconds to the first text of a reply, and how many of the prompt's tokens were cached."""
+    turn, _ = await take_turn(connection, messages, max_tokens=2, fields=fields)
+    return turn.first_token_seconds, turn.cached_tokens or 0
 
 
-async def turns(server: Server, length: int, numbers: Iterator[int], times: int) -> dict[str, Any]:
+async def turns(running: Running, length: int, numbers: Iterator[int], times: int) -> dict[str, Any]:
     """The second turn of conversations of `length` tokens, warm, and the same request cold."""
     warm, cold, told = [], [], []
-    async with httpx.AsyncClient(timeout=600) as client:
+    async with connected(running.server, monotonic) as connection:
         for _ in range(times + 1):
             number = next(numbers)
-            history = [{"role": "user", "content": text_of(number, length)}]
-            await first_text(client, server, history, prompt_cache_key=str(number))
+            history: list[Message] = [{"role": "user", "content": text_of(number, length)}]
+            await first_text(connection, history, prompt_cache_key=str(number))
             # What is between the turns, marks included, is as long as NEW_TOKENS says.
             between = (
                 len("ok<|im_end|>\n<|im_start|>user\n<|im_end|>\n<|im_start|>assistant\n")
@@ -85,11 +69,15 @@ async def turns(server: Server, length: int, numbers: Iterator[int], times: int)
                 + 3
             )
             text = "?" * max(NEW_TOKENS - between, 1)
-            talk = [*history, {"role": "assistant", "content": "ok"}, {"role": "user", "content": text}]
-            seconds, said = await first_text(client, server, talk, prompt_cache_key=str(number))
+            talk: list[Message] = [
+                *history,
+                {"role": "assistant", "content": "ok"},
+                {"role": "user", "content": text},
+            ]
+            seconds, said = await first_text(connection, talk, prompt_cache_key=str(number))
             warm.append(seconds)
             told.append(said)
-            seconds, _ = await first_text(client, server, talk, cache_prompt=False)
+            seconds, _ = await first_text(connection, talk, cache_prompt=False)
             cold.append(seconds)
     return {
         "warm_seconds": warm[1:],
@@ -144,38 +132,29 @@ def bare_tokens_per_second(model: Any, prompts: list[list[int]], max_tokens: int
         generator.close()
 
 
-async def http_tokens_per_second(server: Server, texts: list[str], max_tokens: int) -> float:
+async def http_tokens_per_second(running: Running, texts: list[str], max_tokens: int) -> float:
     """The same prompts and as many tokens, streamed to as many clients."""
-    async with httpx.AsyncClient(timeout=600, limits=httpx.Limits(max_connections=None)) as client:
-
-        async def one(text: str) -> int:
-            request = {
-                "model": server.model,
-                "messages": [{"role": "user", "content": text}],
-                "max_tokens": max_tokens,
-                "temperature": 0,
-                "stream": True,
-                "stream_options": {"include_usage": True},
-                "cache_prompt": False,
-                # A random model would end its reply now and then.
-                "logit_bias": {str(VOCABULARY - 1): -100},
-            }
-            tokens = 0
-            async with client.stream("POST", f"{server.url}/v1/chat/completions", json=request) as answer:
-                async for line in answer.aiter_lines():
-                    if line.startswith("data: {") and '"usage":{' in line:
-                        tokens = json.loads(line[6:])["usage"]["completion_tokens"]
-            return tokens
-
-        began = time.perf_counter()
-        made = await asyncio.gather(*map(one, texts))
-        seconds = time.perf_counter() - began
+    fields = {
+        "cache_prompt": False,
+        # A random model would end its reply now and then.
+        "logit_bias": {str(VOCABULARY - 1): -100},
+    }
+    async with connected(running.server, monotonic) as connection:
+        began = monotonic()
+        replies = await asyncio.gather(
+            *(
+                connection.ask([{"role": "user", "content": text}], max_tokens=max_tokens, fields=fields)
+                for text in texts
+            )
+        )
+        seconds = monotonic() - began
+    made = [reply.tokens for reply in replies]
     assert made == [max_tokens] * len(texts), made
     return sum(made) / seconds
 
 
 def decoding(
-    server: Server, model: Any, tokenizer: Any, streams: int, options: argparse.Namespace
+    running: Running, model: Any, tokenizer: Any, streams: int, options: argparse.Namespace
 ) -> dict[str, Any]:
     """Pairs of rounds, HTTP ÷ bare."""
     pairs = []
@@ -186,7 +165,7 @@ def decoding(
             for t in texts
         ]
         bare = bare_tokens_per_second(model, prompts, options.max_tokens)
-        http = asyncio.run(http_tokens_per_second(server, texts, options.max_tokens))
+        http = asyncio.run(http_tokens_per_second(running, texts, options.max_tokens))
         if pair:
             pairs.append({"http": http, "bare": bare})
     return {"streams": streams, "pairs": pairs, "ratio": spread([p["http"] / p["bare"] for p in pairs])}
@@ -195,12 +174,10 @@ def decoding(
 def measure(name: str, folder: Path, options: argparse.Namespace) -> dict[str, Any]:
     """One shape: turns at all lengths, and decoding at all numbers of streams."""
     path = str(make_shape(folder, name))
-    port = free_port()
-    command = [sys.executable, "-m", "app", "serve", "--port", str(port), "--model", path, "--alias", path]
-    command += ["--scheduler-max-running", "32", "--snapshot-capacity-bytes", "40GiB"]
+    flags = ("--scheduler-max-running", "32", "--snapshot-capacity-bytes", "40GiB")
     numbers = iter(range(1, 10**9))
     found: dict[str, Any] = {"turns": [], "decoding": []}
-    with running("samovar", command, port, path) as server:
+    with samovar(path, *flags) as server:
         model, tokenizer, *_ = load(path)
         for length in options.lengths:
             turn = asyncio.run(turns(server, length, numbers, options.pairs))

@@ -27,15 +27,15 @@ from app.api.application import create_app
 from app.api.ports import Cleared, Health, Phase
 from app.api.services import Limits, Services
 from app.api.stream import LoopSink, OpenRequests
+from app.bench.machine import describe_machine, spread
 from app.bus import discard
 from app.clock import monotonic
 from app.engine.chat_model import ServedChatModel
 from app.engine.loader import LoadedModel
-from app.events import FinishReason
 from app.listener import listening, reserve_address
 from app.scheduler.job import Delta, Generated, Job, JobId, Started
-from benchmarks.machine import describe_machine, spread
-from benchmarks.serving_bench import demo_folder
+from app.vocabulary import FinishReason
+from benchmarks.demo import demo_folder
 
 TEXT = "The samovar stands on the table, its copper warm: “Tea?” asks the host, and pours, 12 cups in all.\n"
 WAIT_SECONDS = 120.0
@@ -116,6 +116,7 @@ def tokenizer_only() -> ServedChatModel:
         cache_kinds=(),
         truncatable=True,
         adapter="",
+        folder=demo_folder(),
     )
     return ServedChatModel(loaded, unix_seconds=time.time, on_declined=lambda _reason: None)
 
@@ -202,7 +203,7 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, default=400)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--step-seconds", type=float, default=0.004)
-    parser.add_argument("--json", type=Path)
+    parser.add_argument("--json", type=Path, default=Path("benchmarks/results/loop.json"))
     parser.add_argument("--client", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.client:
@@ -216,9 +217,8 @@ def main() -> None:
             f"{row['streams']:>3} streams: {cost['median']:.0f} µs a token"
             f" ({cost['min']:.0f} to {cost['max']:.0f}), {row['events_a_token']:.2f} events a token"
         )
-    if options.json:
-        result = {"machine": describe_machine(), "tokens": options.tokens, "results": rows}
-        options.json.write_text(json.dumps(result, indent=2) + "\n")
+    result = {"machine": describe_machine(), "tokens": options.tokens, "results": rows}
+    options.json.write_text(json.dumps(result, indent=2) + "\n")
 
 
 if __name__ == "__main__":

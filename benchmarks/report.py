@@ -18,7 +18,15 @@ Result = Mapping[str, Any]
 
 
 def page(
-    *, store: Result, serving: Result, stall: Result, turns: Result, telemetry: Result, structured: Result
+    *,
+    store: Result,
+    serving: Result,
+    stall: Result,
+    stall_50k: Result,
+    turns: Result,
+    telemetry: Result,
+    structured: Result,
+    soak: Result,
 ) -> str:
     """The whole page."""
     return "\n".join(
@@ -26,15 +34,16 @@ def page(
             "# Benchmarks",
             "",
             "Written by `python -m benchmarks.report` from `benchmarks/results/`. Every number is a ratio of two things",
-            "measured in the same run on the same machine: medians, with the smallest and the largest in brackets.",
+            "measured in the same run on the same machine: medians, with the smallest and the largest in brackets. Counts are counts.",
             "`make bench` measures anew.",
             "",
             *_serving(serving),
-            *_stall(stall),
+            *_stall(stall, stall_50k),
             *_turns(turns),
             *_store(store),
             *_telemetry(telemetry),
             *_structured(structured),
+            *_soak(soak),
         ]
     )
 
@@ -58,22 +67,23 @@ def _serving(result: Result) -> list[str]:
     return [*lines, "", _machine(result["machine"]), ""]
 
 
-def _stall(result: Result) -> list[str]:
-    options, ratios = result["options"], result["result"]
-    return [
+def _stall(*results: Result) -> list[str]:
+    lines = [
         "## Streams beside a long prompt, beside `mlx_lm.server`",
         "",
-        f"{options['streams']} replies of the demo model are streamed, and a prompt of about {options['words']:,} tokens comes in their midst; {options['pairs']} paired rounds. How long",
-        "the streams stand still until that prompt's first token, and how long it waits for it. Below 1 is better; the chunks that keep streams flowing",
-        "cost the prompt some time (`scheduler.decode_stall_seconds`).",
+        "Replies are streamed, and a long prompt comes in their midst. How long the streams stand still until that prompt's first token, and how long it",
+        "waits for it. Below 1 is better; the chunks that keep streams flowing cost the prompt some time (`scheduler.decode_stall_seconds`).",
         "",
-        "| 99th percentile of the gaps, ours ÷ theirs | longest gap, ours ÷ theirs | time to the prompt's first token, ours ÷ theirs |",
-        "|---|---|---|",
-        f"| {_spread(ratios['gap_p99_ratio'])} | {_spread(ratios['gap_max_ratio'])} | {_spread(ratios['prefill_ratio'])} |",
-        "",
-        _machine(result["machine"]),
-        "",
+        "| model | streams | tokens of the prompt | paired rounds | 99th percentile of the gaps, ours ÷ theirs | longest gap, ours ÷ theirs | time to the prompt's first token, ours ÷ theirs |",
+        "|---|---|---|---|---|---|---|",
     ]
+    for result in results:
+        options, ratios = result["options"], result["result"]
+        lines.append(
+            f"| {options['model']} | {options['streams']} | {options['tokens']:,} | {options['pairs']} | {_spread(ratios['gap_p99_ratio'])} "
+            f"| {_spread(ratios['gap_max_ratio'])} | {_spread(ratios['prefill_ratio'])} |"
+        )
+    return [*lines, "", _machine(results[0]["machine"]), ""]
 
 
 def _turns(result: Result) -> list[str]:
@@ -155,6 +165,48 @@ def _structured(result: Result) -> list[str]:
     return [*lines, "", _machine(result["machine"]), ""]
 
 
+def _soak(result: Result) -> list[str]:
+    options, soak = result["options"], result["result"]
+    if soak["broken"]:
+        raise ValueError(f"the soak broke its laws: {soak['broken']}")
+    outcomes, looks = soak["outcomes"], soak["looks"]
+    first, half, last = looks[0], looks[len(looks) // 2], looks[-1]
+    left = outcomes["left"] + outcomes["streamed"]
+    lines = [
+        "## A soak",
+        "",
+        f"{soak['requests']:,} requests of {options['clients']} clients to one server in {soak['seconds'] / 60:.0f} minutes, on a tiny random Llama: talks in sessions, {left:,} streams most of which were",
+        f"left amid the reply, {outcomes['nonsense']:,} requests that say nothing, {outcomes['429']:,} beyond the queue. {sum(soak['faults'].values())} times something in the engine was made to fail, which cost",
+        f"{last['rebuilds']} batches, and {outcomes['500']:,} requests their answer. {len(looks)} times, with nobody being served, the server was looked at:",
+        "",
+        "| | first look | in the middle | last look |",
+        "|---|---|---|---|",
+        f"| requests so far | {first['requests']:,} | {half['requests']:,} | {last['requests']:,} |",
+        f"| resident memory, ÷ that of the first look | 1 | {half['rss_bytes'] / first['rss_bytes']:.3f} | {last['rss_bytes'] / first['rss_bytes']:.3f} |",
+    ]
+    lines += [
+        f"| {name} | {first[key]:,} | {half[key]:,} | {last[key]:,} |"
+        for name, key in (
+            ("series in a scrape", "series"),
+            ("threads", "threads"),
+            ("open files, connections included", "files"),
+            ("snapshots", "entries"),
+            ("batches built anew", "rebuilds"),
+        )
+    ]
+    busy = soak["cores_busy"]
+    return [
+        *lines,
+        "",
+        f"From the middle on, memory moved by {soak['bytes_per_request']:.0f} bytes a request, by least squares. The ledger was exact at every look, each failure of a batch was counted once, the same question",
+        f"was answered with the same words, no request was stuck, and none ended in another way. What bounds the rate is the processor: of {busy['machine']} cores, which others used as well, the server took",
+        f"{busy['server']:.2f} and the clients, in Python, {busy['clients']:.2f}.",
+        "",
+        _machine(result["machine"]),
+        "",
+    ]
+
+
 def _spread(values: Mapping[str, float], *, digits: int = 2) -> str:
     return f"{values['median']:.{digits}f} ({values['min']:.2f} to {values['max']:.2f})"
 
@@ -173,9 +225,11 @@ def current() -> str:
         "store": "store_bench",
         "serving": "serving",
         "stall": "stall",
+        "stall_50k": "stall_50k",
         "turns": "turns",
         "telemetry": "telemetry",
         "structured": "structured",
+        "soak": "soak",
     }
     return page(
         **{name: json.loads((RESULTS / f"{file}.json").read_text()) for name, file in measured.items()}

@@ -22,6 +22,19 @@ VOCABULARY = 65_536
 _SHARD_BYTES = 4 << 30
 
 SHAPES: Mapping[str, Mapping[str, Any]] = {
+    "small-20m": {
+        "model_type": "llama",
+        "hidden_size": 256,
+        "intermediate_size": 768,
+        "num_hidden_layers": 6,
+        "num_attention_heads": 8,
+        "num_key_value_heads": 4,
+        "rms_norm_eps": 1e-5,
+        "rope_theta": 500_000.0,
+        "max_position_embeddings": 8192,
+        "vocab_size": VOCABULARY,
+        "tie_word_embeddings": True,
+    },
     "dense-8b": {
         "model_type": "llama",
         "hidden_size": 4096,
@@ -71,12 +84,27 @@ SHAPES: Mapping[str, Mapping[str, Any]] = {
         "max_position_embeddings": 262_144,
         "vocab_size": VOCABULARY,
     },
+    "small-64k": {
+        "model_type": "llama",
+        "hidden_size": 128,
+        "intermediate_size": 512,
+        "num_hidden_layers": 4,
+        "num_attention_heads": 2,
+        "num_key_value_heads": 1,
+        "rms_norm_eps": 1e-5,
+        "rope_theta": 500_000.0,
+        "max_position_embeddings": 65_536,
+        "vocab_size": VOCABULARY,
+        "tie_word_embeddings": True,
+    },
 }
-"""By name: the layers of well-known models of that size; the vocabulary is smaller than theirs."""
+"""By name: the layers of well-known models of that size; the vocabulary is smaller than theirs. `small-64k`
+is nobody's: a prompt of 50,000 tokens is affordable with it on a few cores. Nor is `small-20m`: a step of it
+takes some milliseconds on one."""
 
 
-def make_shape(folder: Path, name: str) -> Path:
-    """The model's folder in bfloat16, made if it is not there yet."""
+def make_shape(folder: Path, name: str, *, dtype: mx.Dtype = mx.bfloat16) -> Path:
+    """The model's folder, made if it is not there yet; one folder holds models of one type of number."""
     target = folder / name
     if (target / "config.json").exists():
         return target
@@ -89,7 +117,7 @@ def make_shape(folder: Path, name: str) -> Path:
     for key, shape in [(key, weight.shape) for key, weight in tree_flatten(model.parameters())]:
         # Scaled by the fan-in, as an initialised model is, so that values stay finite over all layers.
         scale = 1.0 if len(shape) == 1 else 1 / math.sqrt(shape[-1])
-        shard[key] = (mx.random.normal(shape) * scale).astype(mx.bfloat16)
+        shard[key] = (mx.random.normal(shape) * scale).astype(dtype)
         held += shard[key].nbytes
         if held >= _SHARD_BYTES:
             mx.save_safetensors(str(target / f"model-{number:02d}.safetensors"), shard)

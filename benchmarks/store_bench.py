@@ -23,11 +23,11 @@ from random import Random
 
 from mlx_lm.models.cache import LRUPromptCache
 
-from app.events import Origin
+from app.bench.machine import describe_machine, spread
 from app.snapshots.entry import BYTES_PER_TOKEN, Bucket, TokenBytes, pack
 from app.snapshots.limits import Limits
 from app.snapshots.store import SnapshotStore
-from benchmarks.machine import describe_machine, spread
+from app.vocabulary import Origin
 
 BUCKET = Bucket(model="bench", cache_signature="kv")
 ENTRY_TOKENS = 32_768
@@ -278,7 +278,7 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--entries", type=int, default=4_096, help="entries in the store")
     parser.add_argument("--repeats", type=int, default=30, help="questions a case")
     parser.add_argument("--peer-entries", type=int, default=4, help="entries in mlx-lm's cache")
-    parser.add_argument("--json", type=Path, help="where to write the measurements")
+    parser.add_argument("--json", type=Path, default=Path("benchmarks/results/store_bench.json"))
     options = parser.parse_args(arguments)
     if not PEER_REPEATS <= options.peer_entries <= options.repeats <= options.entries:
         parser.error(f"it takes {PEER_REPEATS} <= --peer-entries <= --repeats <= --entries")
@@ -286,18 +286,17 @@ def main(arguments: Sequence[str]) -> None:
     for shape in (many_sessions, one_session):
         rows += shape(Random(1), options.entries, options.repeats, options.peer_entries)
     print_table(rows)
-    if options.json is not None:
-        result = {
-            "benchmark": "store_bench",
-            "machine": describe_machine(),
-            "entries": options.entries,
-            "entry_tokens": ENTRY_TOKENS,
-            "request_tokens": REQUEST_TOKENS,
-            "repeats": options.repeats,
-            "peer_repeats": PEER_REPEATS,
-            "rows": [asdict(row) for row in rows],
-        }
-        options.json.write_text(json.dumps(result, indent=2) + "\n")
+    result = {
+        "benchmark": "store_bench",
+        "machine": describe_machine(),
+        "entries": options.entries,
+        "entry_tokens": ENTRY_TOKENS,
+        "request_tokens": REQUEST_TOKENS,
+        "repeats": options.repeats,
+        "peer_repeats": PEER_REPEATS,
+        "rows": [asdict(row) for row in rows],
+    }
+    options.json.write_text(json.dumps(result, indent=2) + "\n")
 
 
 if __name__ == "__main__":

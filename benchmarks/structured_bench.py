@@ -15,13 +15,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from app.bench.machine import describe_machine, spread
 from app.chat import ChatPrompt, PreparedPrompt, ReplySchema
 from app.engine.chat_model import ServedChatModel
 from app.engine.decoder import BatchDecoder, BatchLimits
 from app.engine.loader import LoadedModel, ModelSource, load_model
 from app.scheduler.job import Constraint, Job, JobId, Sampling
-from benchmarks.machine import describe_machine, spread
-from benchmarks.serving_bench import demo_folder
+from benchmarks.demo import demo_folder
 
 SCHEMA: Mapping[str, Any] = {
     "type": "object",

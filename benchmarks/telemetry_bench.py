@@ -9,6 +9,7 @@ one round on either, the order changing from pair to pair; a result is the media
 
 import argparse
 import contextlib
+import itertools
 import json
 import subprocess
 import sys
@@ -21,8 +22,10 @@ from typing import Any, Self
 import httpx
 import psutil
 
-from benchmarks.machine import describe_machine
-from benchmarks.serving_bench import Server, compare, demo_folder, free_port, running
+from app.bench.machine import describe_machine
+from benchmarks.demo import demo_folder
+from benchmarks.servers import Running, free_port, samovar
+from benchmarks.serving_bench import compare, load_of
 
 SCRAPE_SECONDS = 1.0
 OPENMETRICS = "application/openmetrics-text;version=1.0.0"
@@ -61,8 +64,8 @@ def receiver() -> Iterator[str]:
 class Scraper:
     """A Prometheus that looks at one server once a second, for as long as the block lasts."""
 
-    def __init__(self, server: Server) -> None:
-        self._url = f"{server.url}/metrics"
+    def __init__(self, running: Running) -> None:
+        self._url = f"{running.server.url}/metrics"
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run)
         self.scrapes = 0
@@ -82,20 +85,18 @@ class Scraper:
         self._thread.join()
 
 
-def cpu_seconds(server: Server) -> float:
+def cpu_seconds(running: Running) -> float:
     """What a server has used of the processor so far."""
-    port = server.url.rpartition(":")[2]
-    (process,) = (child for child in psutil.Process().children() if port in child.cmdline())
-    times = process.cpu_times()
+    times = psutil.Process(running.pid).cpu_times()
     return float(times.user + times.system)
 
 
 def measured(
-    servers: tuple[Server, Server], clients: int, numbers: Iterator[int], options: argparse.Namespace
+    servers: tuple[Running, Running], clients: str, tags: Iterator[str], options: argparse.Namespace
 ) -> dict[str, Any]:
     """The ratios on ÷ off for one number of clients; both servers answer the same number of requests."""
     before = [cpu_seconds(server) for server in servers]
-    result = compare(servers, clients, numbers, options)
+    result = compare(servers, load_of(clients, options), tags, pairs=options.pairs)
     on, off = (cpu_seconds(server) - start for server, start in zip(servers, before, strict=True))
     return {**result, "processor_ratio": on / off}
 
@@ -112,20 +113,14 @@ def main() -> None:
     parser.add_argument("--json", type=Path, default=Path("benchmarks/results/telemetry.json"))
     options = parser.parse_args()
     folder = str(options.model or demo_folder())
-    numbers = iter(range(1, 10**9))
-
-    def serve(port: int, *flags: str) -> list[str]:
-        command = [sys.executable, "-m", "app", "serve", "--port", str(port)]
-        return [*command, "--model", folder, "--alias", folder, *flags]
-
-    ports = free_port(), free_port()
+    tags = map(str, itertools.count(1))
     with (
         receiver() as sink,
-        running("on", serve(ports[0], *all_on(sink)), ports[0], folder) as on,
-        running("off", serve(ports[1], *ALL_OFF), ports[1], folder) as off,
+        samovar(folder, *all_on(sink), name="on") as on,
+        samovar(folder, *ALL_OFF, name="off") as off,
     ):
         with Scraper(on) as scraper:
-            results = [measured((on, off), int(n), numbers, options) for n in options.clients.split(",")]
+            results = [measured((on, off), clients, tags, options) for clients in options.clients.split(",")]
         spans = int(httpx.get(sink).text)
     assert spans, "no span arrived"
     assert scraper.scrapes, "nothing was scraped"

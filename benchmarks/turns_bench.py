@@ -11,18 +11,18 @@ import argparse
 import asyncio
 import json
 import statistics
-import sys
 import tempfile
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import httpx
-
-from benchmarks.machine import describe_machine
-from benchmarks.serving_bench import WORDS, Server, free_port, running
+from app.bench.machine import describe_machine
+from app.bench.replies import connected
+from app.bench.talk import Turn, take_turn
+from app.bench.texts import Message, words_of
+from app.clock import monotonic
+from benchmarks.servers import Running, mlx_lm, samovar
 from tests.support.families import FAMILIES
 from tests.support.scripted_model import make_scripted_model
 from tests.support.templates import HERMES
@@ -41,25 +41,6 @@ TOOL: Mapping[str, Any] = {
 
 
 @dataclass(frozen=True)
-class Turn:
-    """One answered turn."""
-
-    prompt_tokens: int
-    cached_tokens: int
-    first_token_seconds: float
-
-    @property
-    def computed_tokens(self) -> int:
-        """What was not in a cache."""
-        return self.prompt_tokens - self.cached_tokens
-
-
-def words(number: int, count: int) -> str:
-    """Text that depends on its number."""
-    return " ".join(WORDS[(number * 3 + i * i) % len(WORDS)] for i in range(count))
-
-
-@dataclass(frozen=True)
 class Shape:
     """A kind of conversation: what stands before it, what the client says in each turn, and its tools."""
 
@@ -71,86 +52,64 @@ class Shape:
 def chat(turns: int) -> Shape:
     """Questions under a system prompt."""
     return Shape(
-        {"role": "system", "content": words(0, 120)},
-        [{"role": "user", "content": f"Turn {turn}: {words(turn, 30)}"} for turn in range(turns)],
+        {"role": "system", "content": words_of("system of a chat", 120)},
+        [
+            {"role": "user", "content": f"Turn {turn}: " + words_of(f"turn {turn}", 30)}
+            for turn in range(turns)
+        ],
     )
 
 
 def tool_loop(steps: int) -> Shape:
     """An agent's steps: one question, then what the tool said to each call."""
     results = [
-        {"role": "tool", "content": f"{words(step + 70, 40)}. Step {step}."} for step in range(steps - 1)
+        {"role": "tool", "content": words_of(f"result {step}", 40) + f". Step {step}."}
+        for step in range(steps - 1)
     ]
     return Shape(
-        {"role": "system", "content": words(1, 120)},
-        [{"role": "user", "content": words(2, 30)}, *results],
+        {"role": "system", "content": words_of("system of a loop", 120)},
+        [{"role": "user", "content": words_of("question", 30)}, *results],
         (TOOL,),
     )
 
 
 def lines(loop: Shape) -> list[tuple[Sequence[Mapping[str, Any]], str]]:
     """What the model says in each step of the loop: a call of its own."""
+    places = [words_of(f"place {step}", 4) for step in range(len(loop.turns))]
     return [
         (
             (message,),
-            f'<tool_call>\n{{"name": "look", "arguments": {{"at": "{words(step + 9, 4)}"}}}}\n</tool_call>',
+            f'<tool_call>\n{{"name": "look", "arguments": {{"at": "{place}"}}}}\n</tool_call>',
         )
-        for step, message in enumerate(loop.turns)
+        for place, message in zip(places, loop.turns, strict=True)
     ]
 
 
-async def ask(
-    client: httpx.AsyncClient, server: Server, messages: Sequence[Mapping[str, Any]], shape: Shape, key: str
-) -> tuple[Turn, dict[str, Any]]:
-    """One streamed turn, and its message as a client sends it back."""
-    body = {
-        "model": server.model,
-        "messages": messages,
-        "max_tokens": 160 if shape.tools else 64,
-        "temperature": 0,
+async def talk(running: Running, shape: Shape, key: str, think: float) -> list[Turn]:
+    """A whole conversation, with the time a person takes between its turns."""
+    messages: list[Message] = [dict(shape.system)]
+    turns: list[Turn] = []
+    fields: dict[str, Any] = {
         "prompt_cache_key": key,
-        "stream": True,
-        "stream_options": {"include_usage": True},
         # A chat's replies go to their limit; a call ends where it ends.
         **({"tools": shape.tools} if shape.tools else {"logit_bias": {str(END_OF_TURN): -100}}),
     }
-    began, first, usage, text = time.perf_counter(), 0.0, None, ""
-    calls: list[dict[str, Any]] = []
-    async with client.stream("POST", f"{server.url}/v1/chat/completions", json=body) as answer:
-        answer.raise_for_status()
-        async for line in answer.aiter_lines():
-            if line.startswith("data: {"):
-                frame = json.loads(line[6:])
-                usage = frame.get("usage") or usage
-                delta = frame["choices"][0]["delta"] if frame["choices"] else {}
-                said, called = delta.get("content") or "", delta.get("tool_calls") or []
-                text += said
-                calls += called
-                first = first or (time.perf_counter() - began if said or called else 0.0)
-    assert usage is not None
-    assert bool(calls) is bool(shape.tools), f"{server.name} made {len(calls)} calls, and said {text!r}"
-    cached = (usage.get("prompt_tokens_details") or {}).get("cached_tokens") or 0
-    # A random model may say nothing printable in so few tokens; the end is an upper bound then.
-    turn = Turn(usage["prompt_tokens"], cached, first or time.perf_counter() - began)
-    echo = {"role": "assistant", "content": text}
-    return turn, {**echo, "tool_calls": calls} if calls else echo
-
-
-async def talk(server: Server, shape: Shape, key: str, think: float) -> list[Turn]:
-    """A whole conversation, with the time a person takes between its turns."""
-    messages: list[Mapping[str, Any]] = [shape.system]
-    turns: list[Turn] = []
-    async with httpx.AsyncClient(timeout=600) as client:
+    async with connected(running.server, monotonic) as connection:
         for message in shape.turns:
-            answered = (
-                {"tool_call_id": messages[-1]["tool_calls"][0]["id"]} if message["role"] == "tool" else {}
+            messages.append({**message, **_answered(message, messages[-1])})
+            turn, reply = await take_turn(
+                connection, messages, max_tokens=160 if shape.tools else 64, fields=fields
             )
-            messages.append({**message, **answered})
-            turn, reply = await ask(client, server, messages, shape, key)
+            assert ("tool_calls" in reply) is bool(shape.tools), f"{running.name} said {reply}"
             turns.append(turn)
             messages.append(reply)
             await asyncio.sleep(think)
     return turns
+
+
+def _answered(message: Mapping[str, Any], last: Mapping[str, Any]) -> dict[str, Any]:
+    """What a tool's message says besides: which call it answers."""
+    return {"tool_call_id": last["tool_calls"][0]["id"]} if message["role"] == "tool" else {}
 
 
 def larger_model(folder: Path, family: str, loop: Shape) -> Path:
@@ -164,19 +123,16 @@ def compare(family: str, folder: Path, options: argparse.Namespace) -> dict[str,
     """Both servers on one model, both shapes of conversation."""
     shapes = {"chat": chat(options.turns), "tool loop": tool_loop(options.turns)}
     model = str(larger_model(folder / family, family, shapes["tool loop"]))
-    ours, theirs = free_port(), free_port()
     # The model brings the code that makes it call tools.
-    trusted = ["--model", model, "--trust-remote-code"]
-    samovar = [sys.executable, "-m", "app", "serve", "--port", str(ours), *trusted, "--alias", model]
-    mlx_lm = [sys.executable, "-m", "mlx_lm", "server", "--port", str(theirs), *trusted]
-    with running("samovar", samovar, ours, model) as a, running("mlx_lm.server", mlx_lm, theirs, model) as b:
+    trusted = "--trust-remote-code"
+    with samovar(model, trusted) as ours, mlx_lm(model, trusted) as theirs:
         return {
             name: {
                 server.name: [
                     asdict(turn) | {"computed_tokens": turn.computed_tokens}
                     for turn in asyncio.run(talk(server, shape, name, options.think_seconds))
                 ]
-                for server in (a, b)
+                for server in (ours, theirs)
             }
             for name, shape in shapes.items()
         }

@@ -15,7 +15,7 @@ from typing import Any
 
 from mlx_lm.tokenizer_utils import load as load_tokenizer
 
-from app.events import Warmup
+from app.vocabulary import Warmup
 from tests.support.process import samovar
 from tests.support.templates import REPLYING
 from tests.support.tiny import make_tiny_model

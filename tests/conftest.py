@@ -5,7 +5,7 @@ decided by the change alone. The default tries new ones on every run, and finds 
 """
 
 import os
-from collections.abc import Sequence
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -16,22 +16,28 @@ settings.register_profile("ci", max_examples=500, deadline=None, derandomize=Tru
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 
 ROOT = Path(__file__).parent
-IMAGE = "image"
-"""A fixture that takes minutes, for tests of several folders."""
+SHARED = {"image": "image", "busy": "dashboards", "page": "dashboards"}
+"""A fixture of the session that takes long → the group of tests, of several files, that use it."""
+SECONDS = {"image": 150.0, "dashboards": 50.0}
+"""What a group's fixtures take beside its tests."""
+
+
+def group_of(item: pytest.Item) -> str:
+    """Tests of one group run in one process: a file's, which share its fixtures, unless they are `apart`."""
+    for fixture, group in SHARED.items():
+        if fixture in getattr(item, "fixturenames", ()):
+            return group
+    return item.nodeid if item.get_closest_marker("apart") else str(item.path.relative_to(ROOT))
 
 
 # Before xdist reads the marks.
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
-    """A file's tests share its servers, and those in a folder of `ops` its Prometheus, chart or image."""
-    for item in items:
-        place = item.path.relative_to(ROOT)
-        if IMAGE in getattr(item, "fixturenames", ()):
-            group = IMAGE
-        elif place.parts[0] == "ops":
-            group = "/".join(place.parts[:2])
-        elif place.name == "test_mutants.py":
-            continue  # each takes long, and none shares anything
-        else:
-            group = str(place)
-        item.add_marker(pytest.mark.xdist_group(group))
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Group the tests, the longest groups first: what is begun last ends last, and should be short."""
+    groups = {item: group_of(item) for item in items}
+    seconds = Counter(SECONDS)
+    for item, group in groups.items():
+        seconds[group] += 20.0 if item.get_closest_marker("slow") else 0.3
+        if group != item.nodeid:
+            item.add_marker(pytest.mark.xdist_group(group))
+    items.sort(key=lambda item: (-seconds[groups[item]], groups[item]))

@@ -25,8 +25,8 @@ from app.api.services import Services
 from app.api.tracing import generation_span, note_job, note_replies, trace_ref
 from app.api.warmup import Turn, warm_up
 from app.api.writer import Api, Facts, Writer
-from app.events import Outcome
 from app.scheduler.job import Constraint, Job, JobId, Sampling
+from app.vocabulary import Outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +82,7 @@ class Answer:
         with (
             generation_span(
                 services.tracer,
+                clock=services.clock,
                 operation=self._api.operation,
                 asked=self._asked.model or self._model.name,
                 served=self._model.name,

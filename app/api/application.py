@@ -11,6 +11,7 @@ from litestar.di import Provide
 from litestar.exceptions import HTTPException
 from litestar.openapi import OpenAPIConfig
 from litestar.openapi.plugins import JsonRenderPlugin
+from litestar.openapi.spec import Components
 from litestar.types import ASGIApp, Guard
 
 from app.api.anthropic.routes import count_tokens, create_message
@@ -31,10 +32,12 @@ from app.api.page.overview import overview
 from app.api.page.routes import except_for_page, index, page_file
 from app.api.probes import livez, readyz, startupz
 from app.api.responses.routes import create_response
+from app.api.security_schemes import SCHEMES, key_needed
 from app.api.services import Services
 from app.api.tokens import apply_template, detokenize, tokenize
 from app.api.tracing import TraceRequests
 from app.auth.key import Scope
+from app.auth.keyring import Keyring
 from app.errors import RequestError
 
 INFERENCE_ROUTES = ("/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/messages")
@@ -57,21 +60,25 @@ def create_app(services: Services) -> Litestar:
         yield
         prompt_thread.shutdown(wait=False, cancel_futures=True)
 
-    for_people: dict[str, Any] = {
-        "guards": [may(services.keyring, *Scope)] if services.public else [],
-        "response_headers": PAGE_HEADERS,
-    }
+    asked = _keys(services.keyring, *Scope) if services.public else {"guards": [], "security": []}
+    for_people: dict[str, Any] = {**asked, "response_headers": PAGE_HEADERS}
     for_page = for_people | {"guards": [except_for_page(guard) for guard in for_people["guards"]]}
     return Litestar(
         route_handlers=[
             _api(services),
             *(livez, readyz, startupz),
-            Router(path="/", route_handlers=[metrics], guards=[may(services.keyring, Scope.METRICS)]),
+            Router(path="/", route_handlers=[metrics], **_keys(services.keyring, Scope.METRICS)),
             # Asked for every few seconds by each page that is open: like probes, it makes no spans.
             Router(
                 path="/v1",
-                route_handlers=[overview],
-                guards=[_own_pages_only(services), may(services.keyring, Scope.METRICS, Scope.ADMIN)],
+                guards=[_own_pages_only(services)],
+                route_handlers=[
+                    Router(
+                        path="/",
+                        route_handlers=[overview],
+                        **_keys(services.keyring, Scope.METRICS, Scope.ADMIN),
+                    )
+                ],
             ),
             Router(path="/", route_handlers=[index], **for_page),
             page_file,
@@ -95,6 +102,7 @@ def create_app(services: Services) -> Litestar:
             description="A server for language models that keeps every conversation warm between turns.",
             openapi_router=Router(path="/docs", route_handlers=[], include_in_schema=False, **for_people),
             render_plugins=[RoutesPage(path="/"), JsonRenderPlugin(path="/openapi.json")],
+            components=Components(security_schemes=dict(SCHEMES)),
             use_handler_docstrings=True,
         ),
         plugins=[DescribedModels()],
@@ -108,7 +116,7 @@ def _api(services: Services) -> Router:
 
     # Functions, because Litestar deep-copies a router with all it holds, and only a function stays itself.
     def traced(app: ASGIApp) -> ASGIApp:
-        return TraceRequests(app, services.tracer)
+        return TraceRequests(app, services.tracer, services.clock)
 
     def identified(app: ASGIApp) -> ASGIApp:
         return IdentifyRequests(app, services.new_id)
@@ -120,24 +128,26 @@ def _api(services: Services) -> Router:
         return AuditCalls(app, services.emit)
 
     keyring = services.keyring
+    asking = _keys(keyring, Scope.INFERENCE)
+    asking["guards"].append(within_limits(keyring))
     inference = Router(
         path="/",
         route_handlers=[create_chat_completion, create_completion, create_response, create_message],
-        guards=[may(keyring, Scope.INFERENCE), within_limits(keyring)],
         middleware=[counted, HoldPlaces],
+        **asking,
     )
     tokens = Router(
         path="/",
         route_handlers=[count_tokens, tokenize, detokenize, apply_template],
-        guards=[may(keyring, Scope.INFERENCE), within_limits(keyring)],
         middleware=[HoldPlaces],
+        **asking,
     )
-    models = Router(path="/", route_handlers=[list_models, describe_model], guards=[may(keyring, *Scope)])
-    own = may(keyring, Scope.INFERENCE, Scope.ADMIN)
-    stats = Router(path="/", route_handlers=[cache_stats], guards=[own])
-    session = Router(path="/", route_handlers=[forget_session], guards=[own], middleware=[audited])
+    models = Router(path="/", route_handlers=[list_models, describe_model], **_keys(keyring, *Scope))
+    own = _keys(keyring, Scope.INFERENCE, Scope.ADMIN)
+    stats = Router(path="/", route_handlers=[cache_stats], **own)
+    session = Router(path="/", route_handlers=[forget_session], middleware=[audited], **own)
     reset = Router(
-        path="/", route_handlers=[reset_cache], guards=[may(keyring, Scope.ADMIN)], middleware=[audited]
+        path="/", route_handlers=[reset_cache], middleware=[audited], **_keys(keyring, Scope.ADMIN)
     )
     return Router(
         path="/v1",
@@ -145,6 +155,11 @@ def _api(services: Services) -> Router:
         guards=[_own_pages_only(services)],
         middleware=[traced, identified],
     )
+
+
+def _keys(keyring: Keyring, *scopes: Scope) -> dict[str, Any]:
+    """A router's options where a key of one of `scopes` is asked for; the schema says what the guard does."""
+    return {"guards": [may(keyring, *scopes)], "security": key_needed(keyring, *scopes)}
 
 
 def _own_pages_only(services: Services) -> Guard:

@@ -4,6 +4,7 @@ import asyncio
 from concurrent.futures import Executor
 from typing import Any, Literal
 
+import msgspec
 from litestar import Request, delete, get, post
 from litestar.di import NamedDependency
 from litestar.params import FromPath, FromQuery
@@ -11,6 +12,7 @@ from msgspec import Struct
 
 from app.api.audit import session_of
 from app.api.authorization import caller_of, own_or_any
+from app.api.cache_stats import CacheStats
 from app.api.openai.refusals import refused
 from app.api.services import Services
 
@@ -31,9 +33,9 @@ class CacheReset(Struct, frozen=True, kw_only=True):
 )
 async def cache_stats(
     request: Request[Any, Any, Any], services: NamedDependency[Services], tenant: FromQuery[str | None] = None
-) -> dict[str, Any]:
+) -> CacheStats:
     """What the store holds, what it did since the start, and its limits; of one's own tenant, or of all."""
-    return dict(services.cache_stats(own_or_any(caller_of(request.scope), tenant)))
+    return msgspec.convert(services.cache_stats(own_or_any(caller_of(request.scope), tenant)), CacheStats)
 
 
 @post(
@@ -52,7 +54,7 @@ async def reset_cache(
     """Remove every snapshot, or every one of a tenant. What runs goes on; each next turn starts cold."""
     whose = own_or_any(caller_of(request.scope), tenant)
     cleared = await services.engine.reset(whose)
-    await asyncio.get_running_loop().run_in_executor(prompt_thread, services.reasoning.forget, whose)
+    await asyncio.get_running_loop().run_in_executor(prompt_thread, _forget_texts, services, whose)
     return CacheReset(freed_entries=cleared.entries, freed_bytes=cleared.nbytes)
 
 
@@ -77,5 +79,12 @@ async def forget_session(
     assert whose is not None, "a tenant was named, or the caller's own is meant"
     name = session_of(session)
     cleared = await services.engine.forget_session(whose, name)
-    await asyncio.get_running_loop().run_in_executor(prompt_thread, services.reasoning.forget, whose, name)
+    await asyncio.get_running_loop().run_in_executor(prompt_thread, _forget_texts, services, whose, name)
     return CacheReset(freed_entries=cleared.entries, freed_bytes=cleared.nbytes)
+
+
+def _forget_texts(services: Services, tenant: str | None, session: str | None = None) -> None:
+    """Keep no text of theirs either. On the prompt thread, which uses it."""
+    services.reasoning.forget(tenant, session)
+    if services.engine.model is not None:
+        services.engine.model.forget(tenant, session)

@@ -58,9 +58,19 @@ def _operation(path: str, method: str, operation: dict[str, Any], document: dict
     body = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema")
     return (
         f"<details><summary><span class=method>{escape(method.upper())}</span> <code>{escape(path)}</code> "
-        f"{escape(operation.get('summary', ''))}</summary><p>{escape(operation.get('description', ''))}</p>"
+        f"{escape(operation.get('summary', ''))}</summary>"
+        f"<p>{escape(operation.get('description', '') + _key(operation))}</p>"
         f"{_fields(body, document) if body else ''}{_answers(operation['responses'])}</details>"
     )
+
+
+def _key(operation: dict[str, Any]) -> str:
+    """Which API key it takes, as a sentence; none where it takes none, or the server has none."""
+    asked = operation.get("security", [])
+    if not asked or {} in asked:
+        return ""
+    scopes = dict.fromkeys(scope for each in asked for named in each.values() for scope in named)
+    return f" It takes an API key{' of the scope ' if scopes else ''}{' or '.join(scopes)}."
 
 
 def _fields(schema: dict[str, Any], document: dict[str, Any]) -> str:

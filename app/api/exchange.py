@@ -11,7 +11,8 @@ from app.api.response_start import SeeingStart
 from app.api.stream import OpenRequests
 from app.bus import Emit
 from app.clock import Clock
-from app.events import Outcome, RequestEnded
+from app.events import RequestEnded
+from app.vocabulary import Outcome
 
 CLIENT_CLOSED_STATUS = 499
 """What is noted for a request whose client left before anything was sent (nginx's number for it)."""

@@ -1,20 +1,14 @@
 """Decodes a JSON body straight into the route's type, strictly. Knows no route."""
 
-import asyncio
-import contextlib
 import re
 from functools import lru_cache
 from typing import Any
 
 import msgspec
 from litestar import Request
-from litestar.exceptions.http_exceptions import InternalServerException, RequestEntityTooLarge
+from litestar.exceptions.http_exceptions import InternalServerException
 
 from app.errors import RequestError
-
-LINGER_BYTES = 64 * 1024**2
-LINGER_SECONDS = 5.0
-"""How much of a body that is refused for its size is still read, so that the client can read why."""
 
 _WHERE = re.compile(r"^(?P<what>.*?)(?: - at `\$\.?(?P<path>[^`]*)`)?$", re.DOTALL)
 _FIELD = re.compile(r"field `(?P<field>[^`]+)`")
@@ -35,9 +29,6 @@ class JsonRequest(Request[Any, Any, Any]):
         """
         try:
             body = await super().body()
-        except RequestEntityTooLarge:
-            await self._discard_rest()
-            raise
         except InternalServerException as error:
             # Litestar's word for a client that leaves within its own request, which is no failure of ours.
             raise RequestError("The request ended before its body did.", code="incomplete_body") from error
@@ -62,17 +53,6 @@ class JsonRequest(Request[Any, Any, Any]):
             raise RequestError(f"The body is not valid JSON: {error}.", code="invalid_json") from error
         except RecursionError as error:
             raise RequestError("The body is nested too deeply.", code="invalid_json") from error
-
-    async def _discard_rest(self) -> None:
-        """Read on for a while: a connection closed on a client that still sends loses the answer."""
-        left = LINGER_BYTES
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(LINGER_SECONDS):
-                while left > 0:
-                    message = await self.receive()
-                    if message["type"] != "http.request" or not message["more_body"]:
-                        return
-                    left -= len(message["body"])
 
 
 @lru_cache

@@ -17,8 +17,8 @@ from app.chat import (
     ToolCall,
     ToolUse,
 )
-from app.events import Warmup
 from app.scheduler.job import Constraint, Job, JobId
+from app.vocabulary import Warmup
 
 __all__ = [
     "ChatModel",
@@ -150,6 +150,13 @@ class ChatModel(Protocol):
 
         Raises:
             RequestError: the template refuses these messages.
+        """
+        ...
+
+    def forget(self, tenant: str | None = None, session: str | None = None) -> None:
+        """Keep nothing of any prompt's text, of one tenant's, or of one session.
+
+        Called on the thread that `prepare` is called on.
         """
         ...
 

@@ -7,8 +7,8 @@ from hashlib import blake2b
 from itertools import groupby
 
 from app.api.ports import Piece, PieceKind, ReplyPart, TextStream, ToolCall
-from app.events import FinishReason
 from app.scheduler.job import Delta, Failed, Generated, Prefilled, Started, TokenLogprob
+from app.vocabulary import FinishReason
 
 CALL_ID_CHARACTERS = 9
 """Templates that refuse other ids than their own take nine letters and digits."""

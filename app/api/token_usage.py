@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from app.api.ports import PreparedPrompt
-from app.events import Miss
 from app.scheduler.job import Started
+from app.vocabulary import Miss
 
 
 @dataclass(frozen=True, slots=True)

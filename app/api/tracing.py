@@ -1,16 +1,19 @@
 """Spans of a request: one for HTTP, one for the generation in it. Carries no text of prompts or replies."""
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from http import HTTPStatus
 from typing import cast
 
 from litestar.types import ASGIApp, HTTPResponseStartEvent, HTTPScope, Receive, Scope, Send
+from opentelemetry.context import Context
+from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.trace import Span, SpanKind, StatusCode, Tracer, format_span_id, format_trace_id
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from app.api.reply import Reply
 from app.api.response_start import SeeingStart
+from app.clock import Clock
 from app.events import TraceRef
 from app.scheduler.job import Job, Sampling
 
@@ -24,23 +27,23 @@ class TraceRequests:
     it is recorded, in the `traceresponse` header of W3C Trace Context Level 2.
     """
 
-    def __init__(self, app: ASGIApp, tracer: Tracer) -> None:
+    def __init__(self, app: ASGIApp, tracer: Tracer, clock: Clock) -> None:
         self._app = app
         self._tracer = tracer
+        self._clock = clock
         self._propagator = TraceContextTextMapPropagator()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = cast("HTTPScope", scope)
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         route = scope["path_template"]
-        with self._tracer.start_as_current_span(
+        with _current_span(
+            self._tracer,
             f"{request['method']} {route}",
+            clock=self._clock,
             context=self._propagator.extract(headers),
             kind=SpanKind.SERVER,
             attributes=_request_attributes(request, route, headers),
-            # A refused request is an answer, not a fault of the server: the status code decides below.
-            record_exception=False,
-            set_status_on_exception=False,
         ) as span:
 
             def note_status(start: HTTPResponseStartEvent) -> None:
@@ -53,19 +56,22 @@ class TraceRequests:
 
 @contextlib.contextmanager
 def generation_span(
-    tracer: Tracer, *, operation: str, asked: str, served: str, stream: bool = False
+    tracer: Tracer, *, clock: Clock, operation: str, asked: str, served: str, stream: bool = False
 ) -> Iterator[Span]:
     """The span of one generation, by the GenAI conventions of OpenTelemetry.
 
     Args:
         tracer: makes it.
+        clock: monotonic seconds.
         operation: `chat` or `text_completion`.
         asked: the model by the name that the client used.
         served: the model by its own name.
         stream: whether the reply is sent as it grows.
     """
-    with tracer.start_as_current_span(
+    with _current_span(
+        tracer,
         f"{operation} {served}",
+        clock=clock,
         attributes={
             "gen_ai.operation.name": operation,
             "gen_ai.provider.name": PROVIDER,
@@ -73,10 +79,41 @@ def generation_span(
             "gen_ai.request.stream": stream,
             "gen_ai.response.model": served,
         },
-        record_exception=False,
-        set_status_on_exception=False,
     ) as span:
         yield span
+
+
+@contextlib.contextmanager
+def _current_span(
+    tracer: Tracer,
+    name: str,
+    *,
+    clock: Clock,
+    context: Context | None = None,
+    kind: SpanKind = SpanKind.INTERNAL,
+    attributes: Mapping[str, str | int | bool],
+) -> Iterator[Span]:
+    """A span that is current for a block, and as long as the block took by `clock`.
+
+    The SDK takes both ends from the wall clock. Where that is set back in between, a span would end before it
+    began, and whoever reads its length as a number without a sign sees centuries.
+    """
+    with tracer.start_as_current_span(
+        name,
+        context=context,
+        kind=kind,
+        attributes=attributes,
+        # A refused request is an answer, not a fault of the server: the status code decides.
+        record_exception=False,
+        set_status_on_exception=False,
+        end_on_exit=False,
+    ) as span:
+        began = clock()
+        try:
+            yield span
+        finally:
+            if isinstance(span, ReadableSpan) and span.start_time is not None:
+                span.end(span.start_time + round((clock() - began) * 1e9))
 
 
 def trace_ref(span: Span) -> TraceRef | None:

@@ -8,9 +8,10 @@ from app.api.ports import ChatModel, ChatPrompt, PreparedPrompt
 from app.api.reply import Reply
 from app.api.services import Services
 from app.chat import TextPrompt, with_reply
-from app.events import FinishReason, Origin, Warmup, WarmupEnded
+from app.events import WarmupEnded
 from app.scheduler.job import Boundary, Job, JobId
 from app.snapshots.entry import pack
+from app.vocabulary import FinishReason, Origin, Warmup
 
 log = logging.getLogger(__name__)
 

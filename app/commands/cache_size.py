@@ -17,6 +17,7 @@ from app.commands.arguments import DONE, load
 from app.commands.cache_view import readable_bytes
 from app.errors import StartError
 from app.memory_settings import asked_limits
+from app.model_settings import model_source, require_backend
 from app.progress import ProgressBar
 from app.snapshots.sizing import (
     START_SESSIONS,
@@ -62,8 +63,6 @@ def add_size_flags(verb: argparse.ArgumentParser) -> None:
 def size(arguments: argparse.Namespace) -> int:
     """Run the verb."""
     settings = load(arguments).settings
-    from app.loading import model_source, require_backend  # noqa: PLC0415 - brings in the engine's rooms
-
     require_backend()
     limits = asked_limits(settings)
     from app.engine.blueprint import read_blueprint  # noqa: PLC0415

@@ -14,7 +14,7 @@ from app.engine.reply_rules import ReplyRules
 from app.engine.system_anchors import SystemAnchors
 from app.engine.text import ReplyText
 from app.engine.tool_calls import CallReader, tool_format
-from app.events import Warmup
+from app.vocabulary import Warmup
 
 _ONE_PART = TextStateMachine()
 """Of a reply that has no parts: what looks like thinking or a call is text."""
@@ -60,14 +60,14 @@ class ServedChatModel:
         self._anchors = (
             None
             if anchor_tokens is None
-            else SystemAnchors(self._prompts.tokens_of, min_tokens=anchor_tokens)
+            else SystemAnchors(self._prompts.tokenised, min_tokens=anchor_tokens)
         )
 
     def prepare(
         self,
         prompt: ChatPrompt | TextPrompt,
         *,
-        session: str,  # noqa: ARG002 - it does not change the prompt
+        session: str,
         tenant: str,
     ) -> PreparedPrompt:
         """Render the template, tokenise, and find the boundaries.
@@ -78,12 +78,16 @@ class ServedChatModel:
         if isinstance(prompt, TextPrompt):
             prepared = self._prompts.prepare_text(prompt, tenant=tenant)
         else:
-            prepared = self._prompts.prepare(prompt, tenant=tenant)
+            prepared = self._prompts.prepare(prompt, session=session, tenant=tenant)
             if self._anchors is not None:
                 prepared = self._anchors.mark(prompt, prepared)
         if prepared.capture_declined:
             self._on_declined(prepared.capture_declined)
         return prepared
+
+    def forget(self, tenant: str | None = None, session: str | None = None) -> None:
+        """Keep nothing of any prompt's text, of one tenant's, or of one session of it."""
+        self._prompts.forget(tenant, session)
 
     def render(self, chat: ChatPrompt) -> str:
         """The prompt's text.

@@ -4,6 +4,8 @@ import shutil
 
 import mlx.core as mx
 
+from app.engine.device import on_cpu
+
 COMPILER = "g++"
 """What MLX's CPU backend calls, through a shell, at the first use of each fused kernel."""
 
@@ -13,7 +15,7 @@ def fuse_where_possible() -> str:
 
     Metal and CUDA bring their own compilers. Otherwise the first kernel of a request would raise.
     """
-    if mx.default_device() != mx.Device(mx.DeviceType.cpu):
+    if not on_cpu():
         return ""
     reason = f"there is no {COMPILER}" if shutil.which(COMPILER) is None else _why_not()
     if reason:

@@ -10,17 +10,18 @@ from mlx_lm.generate import BatchGenerator
 from mlx_lm.models.cache import make_prompt_cache
 
 from app.clock import Clock, monotonic
+from app.engine.device import on_cpu
 from app.engine.kinds import Cache, can_be_batched
 from app.engine.one_row import as_one_row
 from app.engine.payload import SealedState, seal
-from app.engine.sampling import Samplers, logits_processors, token_logprob
+from app.engine.sampling import PENALTY_TOKENS, Samplers, logits_processors, token_logprob
 from app.engine.token_mask import TokenMask
 from app.errors import RestoreError
-from app.events import FinishReason
 from app.scheduler.job import Failed, Generated, Job, JobId, Prefilled, TokenLogprob
 from app.scheduler.ports import Sealed, StepOutput
 from app.scheduler.prefill_pace import PrefillPace
-from app.snapshots.entry import pack
+from app.snapshots.entry import BYTES_PER_TOKEN, TokenBytes, pack
+from app.vocabulary import FinishReason
 
 _CANNOT_GO_ON = 400
 """Status of a request whose reply cannot be held any longer to what it asked for."""
@@ -43,15 +44,15 @@ class BatchLimits:
 
 def default_prefill_step_tokens() -> int:
     """The chunk of a prompt that keeps the device busy: a GPU has to launch each chunk's kernels anew."""
-    on_cpu = mx.default_device() == mx.Device(mx.DeviceType.cpu)
-    return 512 if on_cpu else 2048
+    return 512 if on_cpu() else 2048
 
 
 @dataclass(slots=True)
 class _Row:
     """A job inside the batch generator: `start` tokens were restored, `stops` are the positions ahead.
 
-    `done` of its prompt's tokens are in its state; `writing`: it has its first token.
+    `done` of its prompt's tokens are in its state; `writing`: it has its first token. mlx-lm was told of the
+    tokens from `told_from` on.
     """
 
     job: Job
@@ -59,6 +60,7 @@ class _Row:
     start: int
     stops: list[int]
     done: int
+    told_from: int
     writing: bool = False
     mask: TokenMask | None = None
     finished: tuple[list[Cache], list[int]] | None = field(default=None)
@@ -120,6 +122,7 @@ class BatchDecoder:
     def admit(self, job: Job, *, start: int, state: list[Cache] | None, stops: Sequence[int]) -> None:
         """Queue a job for prefill from `start` on; its segments end at `stops` and at the prompt's end."""
         edges = [start, *stops, len(job.tokens)]
+        told_from = max(start - PENALTY_TOKENS, 0)
         caches = self.new_caches() if state is None else state
         mask = None if job.constraint is None else TokenMask(job.constraint.begin())
         # The mask comes last: a bias or a penalty allows nothing that it forbids.
@@ -128,12 +131,12 @@ class BatchDecoder:
             [[list(job.tokens[begin:end]) for begin, end in pairwise(edges)]],
             max_tokens=[job.max_tokens],
             caches=[caches if self._batched else as_one_row(caches)],
-            # A list of its own: mlx-lm appends to it as the state grows.
-            all_tokens=[list(job.tokens[:start])],
+            # A list of its own: mlx-lm appends to it as the state grows. Only penalties look back in it.
+            all_tokens=[list(job.tokens[told_from:start])],
             samplers=[self._samplers.sampler(job.sampling)],
             logits_processors=[processors],
         )
-        row = _Row(job, uid, start, list(stops), start, mask=mask)
+        row = _Row(job, uid, start, list(stops), start, told_from, mask=mask)
         self._rows[job.id] = row
         self._by_uid[uid] = row
 
@@ -194,10 +197,14 @@ class BatchDecoder:
         """Copy a job's state out, with the tokens it describes."""
         row = self._rows[job]
         if row.finished is not None:
-            caches, tokens = row.finished
+            caches, told = row.finished
         else:
-            caches, tokens = self._generator.extract_cache([row.uid])[row.uid]
-        return Sealed(seal(caches, len(tokens), truncatable=self._truncatable), pack(tokens))
+            caches, told = self._generator.extract_cache([row.uid])[row.uid]
+        n_tokens = row.told_from + len(told)
+        # The prompt's are packed already, and a history is long.
+        generated = told[len(row.job.tokens) - row.told_from :]
+        tokens = TokenBytes(row.job.packed[: n_tokens * BYTES_PER_TOKEN] + pack(generated))
+        return Sealed(seal(caches, n_tokens, truncatable=self._truncatable), tokens)
 
     def restore(self, payload: SealedState, n_tokens: int) -> list[Cache]:
         """A private state of the first `n_tokens` tokens, checked against what this model would make."""

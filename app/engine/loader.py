@@ -10,10 +10,12 @@ import mlx.core as mx
 from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
 from mlx.utils import tree_flatten
 from mlx_lm.models.cache import make_prompt_cache
-from mlx_lm.utils import load
+from mlx_lm.utils import DEFAULT_ALLOW_PATTERNS, load
 
 from app.chat import NAMES_OF_OURS
 from app.engine.demo import DEMO_NAME, Progress, demo_model
+from app.engine.device import on_cpu
+from app.engine.hub_download import fetch
 from app.engine.payload import cache_kinds, cache_signature, is_truncatable
 from app.errors import ModelError
 
@@ -22,7 +24,7 @@ _DEFAULT_CONTEXT_LENGTH = 8192
 
 
 _FINDING, _READING = "finding the model", "loading the weights"
-"""What is told of the steps; the first one takes a download in, where there is one."""
+"""What is told of the steps, after the download, where there is one."""
 
 _READ_BYTES = 64 * 2**20
 """How much is read before that is told: large enough to cost nothing, small enough to be seen to move."""
@@ -45,7 +47,10 @@ class ModelSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedModel:
-    """A model on the device, and what is known of it. `network` may only be used on the engine thread."""
+    """A model on the device, and what is known of it. `network` may only be used on the engine thread.
+
+    `folder`: where its files are on this machine.
+    """
 
     name: str
     aliases: tuple[str, ...]
@@ -57,6 +62,7 @@ class LoadedModel:
     cache_kinds: tuple[str, ...]
     truncatable: bool
     adapter: str
+    folder: Path
     template_kwargs: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -69,7 +75,7 @@ def load_model(source: ModelSource, *, cache_folder: Path, progress: Progress) -
     path = source.path or str(demo_model(cache_folder, dtype=demo_dtype(), progress=progress))
     if ours := sorted(NAMES_OF_OURS & source.template_kwargs.keys()):
         raise ModelError(f"{', '.join(ours)} cannot be set in model.template_kwargs: the server sets it")
-    network, tokenizer, config = _load(path, source, progress)
+    folder, network, tokenizer, config = _load(path, source, progress)
     name = source.alias or _name(source.path)
     caches = make_prompt_cache(network)
     return LoadedModel(
@@ -83,11 +89,12 @@ def load_model(source: ModelSource, *, cache_folder: Path, progress: Progress) -
         cache_kinds=cache_kinds(caches),
         truncatable=is_truncatable(caches),
         adapter=source.adapter_path,
+        folder=folder,
         template_kwargs=source.template_kwargs,
     )
 
 
-def _load(path: str, source: ModelSource, progress: Progress) -> tuple[Any, Any, dict[str, Any]]:
+def _load(path: str, source: ModelSource, progress: Progress) -> tuple[Path, Any, Any, dict[str, Any]]:
     folder = Path(path).expanduser()
     if not folder.exists() and _looks_like_a_path(path):
         raise ModelError(f"model folder {folder} does not exist")
@@ -97,13 +104,14 @@ def _load(path: str, source: ModelSource, progress: Progress) -> tuple[Any, Any,
         raise ModelError(f"adapter folder {source.adapter_path} does not exist")
     # Given at load, because mlx-lm finds in the template how the model writes its tool calls.
     template = {"chat_template": _read_template(source.chat_template)} if source.chat_template else {}
-    progress(_FINDING, 0, 1)
     try:
+        if not folder.exists():
+            folder = fetch(path, source.revision, DEFAULT_ALLOW_PATTERNS, progress)
+        progress(_FINDING, 0, 1)
         network, tokenizer, config = load(
-            str(folder) if folder.exists() else path,
+            str(folder),
             tokenizer_config={"trust_remote_code": source.trust_remote_code, **template},
             adapter_path=source.adapter_path or None,
-            revision=source.revision or None,
             return_config=True,
             trust_remote_code=source.trust_remote_code,
             # Weights are read as they are first used: below, where it can be told how far that is.
@@ -119,7 +127,7 @@ def _load(path: str, source: ModelSource, progress: Progress) -> tuple[Any, Any,
         ) from error
     except (OSError, ValueError, KeyError, TypeError, RuntimeError) as error:
         raise ModelError(f"model {path!r} cannot be loaded: {_first_line(error)}") from error
-    return network, tokenizer, config
+    return folder, network, tokenizer, config
 
 
 def _read_weights(network: Any, progress: Progress) -> None:
@@ -151,7 +159,7 @@ def context_length(config: Mapping[str, Any]) -> int:
 
 def demo_dtype() -> mx.Dtype:
     """Of the demo model. On a CPU dense float32 is by far the fastest; GPUs prefer half the bytes."""
-    return mx.float32 if mx.default_device().type == mx.DeviceType.cpu else mx.bfloat16
+    return mx.float32 if on_cpu() else mx.bfloat16
 
 
 def _name(path: str) -> str:

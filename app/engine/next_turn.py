@@ -4,9 +4,10 @@ from dataclasses import replace
 from typing import Any
 
 from app.chat import ChatPrompt, PreparedPrompt
-from app.engine.prompt import PromptRenderer, common_prefix
+from app.engine.prompt import PromptRenderer
 from app.errors import RequestError
-from app.events import Origin, Warmup
+from app.snapshots.entry import BYTES_PER_TOKEN, TokenBytes, common_tokens, unpack
+from app.vocabulary import Origin, Warmup
 
 NEXT_TEXTS = ("ok", "Thank you. Tell me more about it.")
 """Two messages that share no first letter, so that what two prompts with them share depends on neither."""
@@ -24,17 +25,21 @@ def next_turn(
     boundary = max((each.length for each in prompt.boundaries if each.origin is Origin.BOUNDARY), default=0)
     if not boundary:
         return Warmup.NO_BOUNDARY
+    probes: list[TokenBytes] = []
+    known = prompt.rendered
     try:
-        probes = [
-            renderer.tokens_of(replace(chat, messages=(*chat.messages, message)))
-            for message in _following(chat, calls_are_text=calls_are_text)
-        ]
+        for message in _following(chat, calls_are_text=calls_are_text):
+            known = renderer.tokenised(replace(chat, messages=(*chat.messages, message)), known)
+            probes.append(known.packed)
     except RequestError:
         return Warmup.NOT_RENDERED
-    if tuple(probes[0][:boundary]) != prompt.tokens[:boundary]:
+    first, *others = probes
+    if common_tokens(first, prompt.packed) < boundary:
         return Warmup.DIVERGED
-    shared = min(common_prefix(probes[0], other) for other in probes[1:])
-    return tuple(probes[0][: shared + 1]) if shared > boundary else Warmup.COVERED
+    shared = min(common_tokens(first, other) for other in others)
+    if shared <= boundary:
+        return Warmup.COVERED
+    return unpack(TokenBytes(first[: (shared + 1) * BYTES_PER_TOKEN]))
 
 
 def _following(chat: ChatPrompt, *, calls_are_text: bool) -> list[dict[str, Any]]:

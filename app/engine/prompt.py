@@ -10,12 +10,21 @@ from typing import Any
 
 from jinja2 import TemplateError
 
-from app.chat import ChatPrompt, PreparedPrompt, TextPrompt, continues_reply, with_object_arguments
-from app.engine.render_deadline import EndlessTemplateError, render_deadline
+from app.chat import (
+    ChatPrompt,
+    PreparedPrompt,
+    TextPrompt,
+    TokenisedText,
+    continues_reply,
+    with_object_arguments,
+)
+from app.engine.render_deadline import RENDER_SECONDS, EndlessTemplateError, render_within
+from app.engine.text_memory import TextMemory
+from app.engine.tokenising import Tokeniser
 from app.errors import RequestError
-from app.events import Origin
 from app.scheduler.job import Boundary
-from app.snapshots.entry import Bucket, pack
+from app.snapshots.entry import Bucket, common_tokens, pack, token_count, unpack
+from app.vocabulary import Origin
 
 _ANSWERED = ({"role": "assistant", "content": "ok"}, {"role": "user", "content": "ok"})
 _CALL_ID = "next00000"
@@ -69,35 +78,41 @@ class PromptRenderer:
         template_kwargs: Mapping[str, Any] | None = None,
     ) -> None:
         self._tokenizer = tokenizer
+        self._tokeniser = Tokeniser(tokenizer)
+        self._memory = TextMemory()
         self._template_kwargs = dict(template_kwargs or {})
         self._model = model
         self._cache_signature = cache_signature
         self._adapter = adapter
 
-    def prepare(self, chat: ChatPrompt, *, tenant: str) -> PreparedPrompt:
+    def prepare(self, chat: ChatPrompt, *, session: str, tenant: str) -> PreparedPrompt:
         """Render and tokenise a conversation, and find how far its next turn repeats it.
+
+        Tokens of what the session's last prompts had already are taken from there.
 
         Raises:
             RequestError: the template refuses it.
         """
         continued = continues_reply(chat)
         text = self.render(chat)
-        tokens = self._encode(text)
+        prompt = self._tokeniser.tokenise(text, self._memory.nearest((tenant, session), text))
+        # What a reply begins with can merge with the last token, and a state of all tokens serves nobody.
+        boundary = token_count(prompt.packed) - 1
         history, declined = self._history(chat, text, continued=continued)
-        if not continued and self._is_repeated(chat, text):
-            # What a reply begins with can merge with the last token, and a state of all tokens serves nobody.
-            boundary = len(tokens) - 1
-        else:
-            boundary = min(common_prefix(self._encode(history), tokens), len(tokens) - 1)
-        starts_reasoning = self._starts_reasoning(text[len(history) :], continued=continued)
+        if continued or not self._is_repeated(chat, text):
+            repeated = self._tokeniser.tokenise(history, prompt)
+            boundary = min(common_tokens(repeated.packed, prompt.packed), boundary)
+        self._memory.keep((tenant, session), prompt, settled=len(history) or len(text))
+        starts_reasoning = self._starts_reasoning(text[len(history) :], prompt, continued=continued)
         return PreparedPrompt(
-            tokens=tuple(tokens),
-            packed=pack(tokens),
+            tokens=unpack(prompt.packed),
+            packed=prompt.packed,
             boundaries=(Boundary(Origin.BOUNDARY, boundary),) if boundary > 0 else (),
             capture_declined=None if boundary > 0 else declined or "empty_history",
             bucket=self._bucket(chat, tenant),
             starts_reasoning=starts_reasoning,
             may_reason=not (starts_reasoning or continued) and self._leaves_reasoning_open(text),
+            rendered=prompt,
         )
 
     def prepare_text(self, prompt: TextPrompt, *, tenant: str) -> PreparedPrompt:
@@ -134,13 +149,17 @@ class PromptRenderer:
         )
         return ids
 
-    def tokens_of(self, chat: ChatPrompt) -> Sequence[int]:
-        """The tokens that `chat` has as a prompt, without a look at its history.
+    def tokenised(self, chat: ChatPrompt, known: TokenisedText | None) -> TokenisedText:
+        """`chat` as a prompt, without a look at its history; what it shares with `known` is not made anew.
 
         Raises:
             RequestError: the template refuses it.
         """
-        return self._encode(self._render(chat, _End.GENERATION_PROMPT))
+        return self._tokeniser.tokenise(self._render(chat, _End.GENERATION_PROMPT), known)
+
+    def forget(self, tenant: str | None, session: str | None) -> None:
+        """Keep nothing of any prompt, of one tenant's, or of one session of it."""
+        self._memory.forget(tenant, session)
 
     def _render(self, chat: ChatPrompt, end: _End) -> str:
         if not self._tokenizer.has_chat_template:
@@ -168,7 +187,7 @@ class PromptRenderer:
             ) from error
 
     def _apply(self, chat: ChatPrompt, end: _End, messages: Sequence[Mapping[str, Any]]) -> str:
-        with render_deadline():
+        def render() -> str:
             rendered: str = self._tokenizer.apply_chat_template(
                 list(messages),
                 tools=list(chat.tools) if chat.tools else None,
@@ -178,14 +197,12 @@ class PromptRenderer:
                 tokenize=False,
                 **self._variables(chat),
             )
-        return rendered
+            return rendered
+
+        return render_within(RENDER_SECONDS, render)
 
     def _variables(self, chat: ChatPrompt) -> dict[str, Any]:
         return {**self._template_kwargs, **chat.template_kwargs}
-
-    def _encode(self, text: str) -> list[int]:
-        ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False)
-        return ids
 
     def _history(self, chat: ChatPrompt, text: str, *, continued: bool) -> tuple[str, str | None]:
         """The beginning of the prompt's text that is history, or none and why.
@@ -230,14 +247,14 @@ class PromptRenderer:
             tenant=tenant,
         )
 
-    def _starts_reasoning(self, opening: str, *, continued: bool) -> bool:
+    def _starts_reasoning(self, opening: str, prompt: TokenisedText, *, continued: bool) -> bool:
         """Whether what follows the history leaves the model inside its thinking part."""
         tokenizer = self._tokenizer
         if tokenizer.response_initial_state and not continued:
             return bool(tokenizer.response_initial_state == "reasoning")
         if not tokenizer.has_thinking:
             return False
-        tokens = self._encode(opening)
+        tokens = unpack(self._tokeniser.tokenise(opening, prompt).packed)
         return bool(tokenizer.rfind_think_start(tokens) > tokenizer.rfind_think_end(tokens))
 
     def _leaves_reasoning_open(self, text: str) -> bool:
@@ -251,11 +268,3 @@ def _next_turns(chat: ChatPrompt) -> Iterator[ChatPrompt]:
     yield replace(chat, messages=(*chat.messages, *_ANSWERED))
     if chat.tools:
         yield replace(chat, messages=(*chat.messages, *_CALLED))
-
-
-def common_prefix(left: Sequence[int], right: Sequence[int]) -> int:
-    """How many leading tokens two sequences share."""
-    for position, (one, other) in enumerate(zip(left, right, strict=False)):
-        if one != other:
-            return position
-    return min(len(left), len(right))

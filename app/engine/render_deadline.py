@@ -1,54 +1,73 @@
 """Ends a chat template that does not end by itself. Knows no model and no message."""
 
-import sys
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from types import FrameType
-from typing import Any
+import ctypes
+import threading
+from collections.abc import Callable
+from typing import TypeVar
 
-from app.clock import Clock
+T = TypeVar("T")
 
 RENDER_SECONDS = 5.0
-"""Of the thread's own computing time, so that a busy machine ends nothing. Templates take milliseconds."""
-
-LINES_A_LOOK = 128
-"""Asking for a thread's time is a system call, which takes longer than most lines."""
-
-_COMPILED_TEMPLATE = "<template>"
-"""What Jinja calls the file of a template that came as text."""
+"""Templates take milliseconds, also on a busy machine."""
 
 
 class EndlessTemplateError(Exception):
     """A template took longer than it may."""
 
 
-@contextmanager
-def render_deadline(seconds: float = RENDER_SECONDS, *, clock: Clock = time.thread_time) -> Iterator[None]:
-    """Raise in the midst of a template that computes for longer, whatever loop it is in.
+class _InterruptionError(Exception):
+    """Raised within a thread by another one."""
 
-    Jinja's sandbox bounds one range, and not two of them within each other. A thread cannot be ended from
-    outside, so this one looks at the clock at each line of a template, and at no other code's.
+
+def render_within(seconds: float, render: Callable[[], T]) -> T:
+    """What `render` returns, unless it computes for longer, in whatever loop.
+
+    Jinja's sandbox bounds one range, and not two of them within each other. To look at the clock at each line
+    of a template costs twice the time of rendering it (measured), so that it is interrupted from outside.
 
     Raises:
         EndlessTemplateError: the time is over.
     """
-    deadline = clock() + seconds
-    lines = 0
-
-    def at_line(_frame: FrameType, _event: str, _argument: Any) -> Any:
-        nonlocal lines
-        lines += 1
-        if lines % LINES_A_LOOK == 0 and clock() > deadline:
-            raise EndlessTemplateError(f"it was not done after {seconds:g} seconds")
-        return at_line
-
-    def at_call(frame: FrameType, _event: str, _argument: Any) -> Any:
-        return at_line if frame.f_code.co_filename == _COMPILED_TEMPLATE else None
-
-    before = sys.gettrace()
-    sys.settrace(at_call)
+    watch = _Watch(seconds)
     try:
-        yield
-    finally:
-        sys.settrace(before)
+        try:
+            watch.start()
+            return render()
+        finally:
+            watch.end()
+    except _InterruptionError as interruption:
+        raise EndlessTemplateError(f"it was not done after {seconds:g} seconds") from interruption
+
+
+class _Watch:
+    """Interrupts the thread that made it, once, if that has not said in time that it is done."""
+
+    def __init__(self, seconds: float) -> None:
+        self._thread = threading.get_ident()
+        self._lock = threading.Lock()
+        self._over = False
+        self._timer = threading.Timer(seconds, self._interrupt)
+        # Never waited for at the process's end.
+        self._timer.daemon = True
+
+    def start(self) -> None:
+        self._timer.start()
+
+    def end(self) -> None:
+        """Nothing is raised after this, wherever the interruption was on its way."""
+        self._timer.cancel()
+        with self._lock:
+            self._over = True
+            _raise_in(self._thread, None)
+
+    def _interrupt(self) -> None:
+        with self._lock:
+            if not self._over:
+                _raise_in(self._thread, _InterruptionError)
+
+
+def _raise_in(thread: int, error: type[Exception] | None) -> None:
+    """Have the thread raise `error` at its next call or jump back; None takes back what it was to raise."""
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(
+        ctypes.c_ulong(thread), None if error is None else ctypes.py_object(error)
+    )

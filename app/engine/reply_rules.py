@@ -7,7 +7,8 @@ from typing import Any
 from llguidance import LLTokenizer
 
 from app.chat import ChatPrompt, PreparedPrompt, ReplySchema, ToolUse, continues_reply
-from app.engine.call_grammar import CallRules, OfferedTool, call_rules, text
+from app.engine.call_grammar import KNOWN, call_rules
+from app.engine.call_writing import CallRules, OfferedTool, escaped, text
 from app.engine.constraint import ReplyConstraint, Thinking, all_but
 from app.engine.grammar import ANY_OBJECT, GrammarCompiler, SchemaAt, json_rule
 from app.engine.tool_calls import ToolFormat
@@ -25,6 +26,8 @@ _OPTIONS = '%llguidance {"no_forcing": true}'
 into the mark's own token, which is no text to it."""
 
 _TEXT = r"TEXT: /(.|\n)+/"
+
+_THAT_CAN = f"The ways that have one are {', '.join(KNOWN)}."
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,14 +114,15 @@ class ReplyRules:
         if tools.must:
             raise RequestError(
                 "tool_choice: this model cannot be made to call, as its way of writing calls "
-                f"({self._name or 'unknown'}) has no grammar here; only 'none' and 'auto' are served.",
+                f"({self._name or 'unknown'}) has no grammar here; only 'none' and 'auto' are served."
+                f" {_THAT_CAN}",
                 param="tool_choice",
             )
         if schema is not None:
             raise RequestError(
                 f"{schema.field}: cannot be served together with tools, as this model's way of writing calls "
                 f"({self._name or 'unknown'}) has no grammar here; leave the tools out, or set tool_choice to"
-                " 'none'.",
+                f" 'none'. {_THAT_CAN}",
                 param=schema.field,
             )
 
@@ -129,7 +133,7 @@ class ReplyRules:
             head = f"head: TEXT? {begin}"
         else:
             # The shortest text that ends with the mark.
-            head = rf"head[lazy]: /(.|\n)*{_escaped(self._begin)}/"
+            head = rf"head[lazy]: /(.|\n)*{escaped(self._begin)}/"
         if parallel and rules.text_follows:
             start = f"(head {rules.one})* TEXT?"
         else:
@@ -137,7 +141,7 @@ class ReplyRules:
         return _grammar(start, (*rules.rules, head, _TEXT), arguments)
 
     def _calls(self, offered: Sequence[OfferedTool]) -> CallRules | None:
-        return None if self._style is None else call_rules(self._name, offered, self._mark)
+        return None if self._style is None else call_rules(self._style, offered, self._mark)
 
     @property
     def _name(self) -> str:
@@ -201,8 +205,3 @@ def _thinking(tokenizer: Any, vocabulary_size: int) -> Thinking | None:
         closes_with=tokenizer.think_end.encode(),
         free=all_but(kept_out, vocabulary_size),
     )
-
-
-def _escaped(mark: str) -> str:
-    """Every character as its code point, so that none means anything in a pattern."""
-    return "".join(f"\\x{{{ord(character):x}}}" for character in mark)

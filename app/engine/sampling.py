@@ -15,6 +15,9 @@ LogitsProcessor = Callable[[Any, mx.array], mx.array]
 
 _DISTINCT_SAMPLERS = 256
 
+PENALTY_TOKENS = 20
+"""How far back penalties look."""
+
 
 class Samplers:
     """Hands out one sampler object for equal parameters: rows that share it are sampled in one call.
@@ -61,12 +64,15 @@ def _seeded(sampling: Sampling, seed: int) -> Sampler:
 
 
 def logits_processors(sampling: Sampling) -> list[LogitsProcessor]:
-    """mlx-lm's processors for biases and penalties; its context of 20 tokens applies to the penalties."""
+    """mlx-lm's processors for biases, and for penalties of the last `PENALTY_TOKENS`."""
     processors: list[LogitsProcessor] = make_logits_processors(
         logit_bias=dict(sampling.logit_bias) or None,
         repetition_penalty=sampling.repetition_penalty if sampling.repetition_penalty != 1 else None,
+        repetition_context_size=PENALTY_TOKENS,
         presence_penalty=sampling.presence_penalty,
+        presence_context_size=PENALTY_TOKENS,
         frequency_penalty=sampling.frequency_penalty,
+        frequency_context_size=PENALTY_TOKENS,
     )
     return processors
 

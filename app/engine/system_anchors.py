@@ -8,11 +8,11 @@ from dataclasses import replace
 from itertools import takewhile
 from typing import Any
 
-from app.chat import ChatPrompt, PreparedPrompt
+from app.chat import ChatPrompt, PreparedPrompt, TokenisedText
 from app.errors import RequestError
-from app.events import Origin
 from app.scheduler.job import Boundary
-from app.snapshots.entry import BYTES_PER_TOKEN, TokenBytes, common_tokens, pack
+from app.snapshots.entry import BYTES_PER_TOKEN, Bucket, TokenBytes, common_tokens, pack
+from app.vocabulary import Origin
 
 PROBE_TEXTS = ("Hello", "42")
 """Two first messages with nothing in common, so that what their prompts share is nobody's message."""
@@ -33,12 +33,14 @@ class SystemAnchors:
     template itself adds is found as well. One thread at a time.
 
     Args:
-        tokens_of: the tokens of a conversation as a prompt; may raise RequestError.
+        tokenised: a conversation as a prompt, made from one that it begins as; may raise RequestError.
         min_tokens: a shorter system part is none.
     """
 
-    def __init__(self, tokens_of: Callable[[ChatPrompt], Sequence[int]], *, min_tokens: int) -> None:
-        self._tokens_of = tokens_of
+    def __init__(
+        self, tokenised: Callable[[ChatPrompt, TokenisedText | None], TokenisedText], *, min_tokens: int
+    ) -> None:
+        self._tokenised = tokenised
         self._min_tokens = min_tokens
         self._shared: OrderedDict[bytes, TokenBytes] = OrderedDict()
 
@@ -52,19 +54,21 @@ class SystemAnchors:
 
     def _shared_by_all(self, chat: ChatPrompt, prompt: PreparedPrompt) -> TokenBytes:
         system = tuple(takewhile(lambda message: message["role"] in SYSTEM_ROLES, chat.messages))
-        key = _digest(prompt.bucket.template_signature, system)
+        key = _digest(prompt.bucket, system)
         shared = self._shared.get(key)
         if shared is None or _is_outdated(shared, prompt, new=len(chat.messages) == len(system) + 1):
-            shared = self._shared[key] = self._probe(chat, system)
+            shared = self._shared[key] = self._probe(chat, system, prompt.rendered)
             if len(self._shared) > MOST_REMEMBERED:
                 self._shared.popitem(last=False)
         self._shared.move_to_end(key)
         return shared
 
-    def _probe(self, chat: ChatPrompt, system: Sequence[Message]) -> TokenBytes:
+    def _probe(self, chat: ChatPrompt, system: Sequence[Message], known: TokenisedText | None) -> TokenBytes:
         try:
             one, other = (
-                pack(self._tokens_of(replace(chat, messages=(*system, {"role": "user", "content": text}))))
+                self._tokenised(
+                    replace(chat, messages=(*system, {"role": "user", "content": text})), known
+                ).packed
                 for text in PROBE_TEXTS
             )
         except RequestError:
@@ -81,7 +85,9 @@ def _is_outdated(shared: TokenBytes, prompt: PreparedPrompt, *, new: bool) -> bo
     return new and not prompt.packed.startswith(shared)
 
 
-def _digest(template_signature: str, system: Sequence[Message]) -> bytes:
-    """Names what decides how the system part is rendered; the signature covers settings and tools."""
+def _digest(bucket: Bucket, system: Sequence[Message]) -> bytes:
+    """Names whose the system part is and what decides how it is rendered, settings and tools included."""
     messages = json.dumps([dict(message) for message in system], sort_keys=True, default=str)
-    return hashlib.blake2b(f"{template_signature}\0{messages}".encode(), digest_size=16).digest()
+    return hashlib.blake2b(
+        f"{bucket.tenant}\0{bucket.template_signature}\0{messages}".encode(), digest_size=16
+    ).digest()

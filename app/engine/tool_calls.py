@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.chat import Piece, PieceKind, ReplyPart, ToolCall, ToolUse
+from app.engine.parameter_types import readable
 
 log = logging.getLogger(__name__)
 
@@ -119,7 +120,7 @@ class CallReader:
 def read_calls(style: ToolFormat, text: str, use: ToolUse, *, index: int = 0) -> list[ToolCall]:
     """The calls in the text between the marks, numbered from `index`; none where it cannot be read."""
     try:
-        parsed = style.parse(text, [dict(tool) for tool in use.tools])
+        parsed = style.parse(text, [readable(tool) for tool in use.tools])
         each = parsed if isinstance(parsed, list) else [parsed]
         return [_call(call, index + place) for place, call in enumerate(each)]
     # A parser is a program over whatever the model wrote, and can fail in any way its author left open.

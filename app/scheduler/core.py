@@ -7,7 +7,7 @@ from typing import Generic, TypeVar
 
 from app.bus import Emit
 from app.clock import Clock
-from app.events import EngineRebuilt, FinishReason
+from app.events import EngineRebuilt
 from app.scheduler.admission import Admission, Ending
 from app.scheduler.job import Delta, Failed, Job, JobId, Started
 from app.scheduler.memory import MemoryKeeper
@@ -18,6 +18,7 @@ from app.scheduler.run import Run
 from app.scheduler.shared_prefix import UnderWay, promise_of_snapshot, promise_of_state
 from app.scheduler.warming import Warming
 from app.snapshots.entry import Payload
+from app.vocabulary import FinishReason
 
 P = TypeVar("P", bound=Payload)
 S = TypeVar("S")

@@ -3,8 +3,9 @@
 from dataclasses import dataclass, field
 from typing import NewType, Protocol
 
-from app.events import FinishReason, Miss, Origin, TraceRef
+from app.events import TraceRef
 from app.snapshots.entry import Bucket, TokenBytes
+from app.vocabulary import FinishReason, Miss, Origin
 
 JobId = NewType("JobId", str)
 

@@ -45,6 +45,8 @@ class MemoryKeeper:
         self._clock = clock
         self._promised: dict[JobId, int] = {}
         """Tokens of each job that runs, in the order they started."""
+        self._promised_bytes = 0
+        """What those tokens weigh: asked for at each step, and changed at few."""
         self._look_at = clock()
 
     def admits(self, job: Job) -> bool:
@@ -53,16 +55,18 @@ class MemoryKeeper:
 
     def begin(self, job: Job) -> None:
         """Reckon with a job from now on."""
-        self._promised[job.id] = self._plan.promised_tokens(job)
+        self._promise(job.id, self._plan.promised_tokens(job))
 
     def grow(self, job: JobId, tokens: int) -> None:
         """A job's state has so many tokens; only what was not promised counts."""
         if tokens > self._promised.get(job, tokens):
-            self._promised[job] = tokens
+            self._promise(job, tokens)
 
     def end(self, job: JobId) -> None:
         """A job's state is gone. Unknown jobs are ignored."""
-        self._promised.pop(job, None)
+        tokens = self._promised.pop(job, None)
+        if tokens is not None:
+            self._promised_bytes -= self._plan.state_bytes(tokens)
 
     def one_too_many(self) -> JobId | None:
         """Make room for what grew beyond its promise; the job to end where snapshots were not enough.
@@ -118,6 +122,12 @@ class MemoryKeeper:
         return True
 
     def _missing(self, nbytes: int) -> int:
-        promised = sum(map(self._plan.state_bytes, self._promised.values()))
         held = self._store.occupancy().nbytes
-        return max(promised + held + nbytes - self._plan.states_bytes, 0)
+        return max(self._promised_bytes + held + nbytes - self._plan.states_bytes, 0)
+
+    def _promise(self, job: JobId, tokens: int) -> None:
+        before = self._promised.get(job)
+        if before is not None:
+            self._promised_bytes -= self._plan.state_bytes(before)
+        self._promised[job] = tokens
+        self._promised_bytes += self._plan.state_bytes(tokens)

@@ -7,13 +7,14 @@ from typing import Generic, TypeVar
 from app.bus import Emit
 from app.clock import Clock
 from app.errors import RestoreError, UnsupportedCacheError
-from app.events import Miss, Origin, PayloadRestored, PayloadSealed, Rejection
+from app.events import PayloadRestored, PayloadSealed
 from app.scheduler.job import Boundary, Job
 from app.scheduler.memory import MemoryKeeper
 from app.scheduler.ports import Decoder
 from app.snapshots.entry import BYTES_PER_TOKEN, Payload, TokenBytes, token_count
 from app.snapshots.lookup import Candidate
 from app.snapshots.store import SnapshotStore
+from app.vocabulary import Miss, Origin, Rejection
 
 P = TypeVar("P", bound=Payload)
 S = TypeVar("S")

@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass, field
 
-from app.events import FinishReason, GenerationEnded, Miss
+from app.events import GenerationEnded
 from app.scheduler.job import Boundary, Job
+from app.vocabulary import FinishReason, Miss
 
 
 @dataclass(slots=True)

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from app.events import Origin
 from app.scheduler.job import Boundary, Job
 from app.snapshots.entry import BYTES_PER_TOKEN, common_tokens
+from app.vocabulary import Origin
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,12 +10,13 @@ from typing import Generic, TypeVar
 
 from app.bus import Emit
 from app.clock import Clock
-from app.events import Warmup, WarmupEnded
+from app.events import WarmupEnded
 from app.scheduler.job import Job
 from app.scheduler.ports import Decoder
 from app.scheduler.reuse import Reuse
 from app.scheduler.warmup_queue import WarmupQueue
 from app.snapshots.entry import Payload
+from app.vocabulary import Warmup
 
 P = TypeVar("P", bound=Payload)
 S = TypeVar("S")

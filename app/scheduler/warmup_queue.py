@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 from app.bus import Emit
 from app.clock import Clock
-from app.events import Warmup, WarmupEnded
+from app.events import WarmupEnded
 from app.scheduler.job import Job
+from app.vocabulary import Warmup
 
 MAX_PENDING = 8
 """More would be stale before an idle moment is long enough for all of them."""

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.clock import Clock
-from app.events import Event, Rejection, SnapshotInserted, SnapshotRejected, Transaction
+from app.events import Event, SnapshotInserted, SnapshotRejected, Transaction
 from app.snapshots.sizing import LEAST_ENTRIES, Recommendation, from_demand
 from app.snapshots.store import SnapshotStore
+from app.vocabulary import Rejection
 
 log = logging.getLogger(__name__)
 

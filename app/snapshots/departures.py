@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Generic
 
-from app.events import Removal, SnapshotEvent, SnapshotRemoved
+from app.events import SnapshotEvent, SnapshotRemoved
 from app.snapshots.entry import Entry, P, Standing, TokenBytes
 from app.snapshots.ghosts import Ghosts
 from app.snapshots.holdings import Holdings
@@ -17,6 +17,7 @@ from app.snapshots.succession import (
     turn_boundary,
 )
 from app.snapshots.tree import Walk
+from app.vocabulary import Removal
 
 EVICTIONS = frozenset({Removal.LRU_BYTES, Removal.LRU_ENTRIES, Removal.LRU_ARRAYS, Removal.PRESSURE})
 """Removals for want of room: more of it would have kept the entry."""

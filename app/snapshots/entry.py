@@ -22,6 +22,11 @@ def pack(tokens: Iterable[int]) -> TokenBytes:
     return TokenBytes(array("I", tokens).tobytes())
 
 
+def unpack(tokens: TokenBytes) -> tuple[int, ...]:
+    """The token ids of a vector."""
+    return tuple(array("I", tokens))
+
+
 def token_count(tokens: TokenBytes) -> int:
     """How many tokens the vector holds."""
     return len(tokens) // BYTES_PER_TOKEN

@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Generic, NamedTuple
 
-from app.events import Growth
 from app.snapshots.census import Census
 from app.snapshots.entry import BYTES_PER_TOKEN, Bucket, Entry, P, TokenBytes
 from app.snapshots.index import Index
 from app.snapshots.limits import Limits
 from app.snapshots.lookup import look_up
 from app.snapshots.succession import superseded_by
+from app.vocabulary import Growth
 
 FACTORS = {Growth.HALF_MORE: Fraction(3, 2), Growth.DOUBLE: Fraction(2), Growth.FOURFOLD: Fraction(4)}
 """Ascending: what a larger store holds, every larger one holds as well."""

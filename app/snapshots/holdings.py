@@ -5,11 +5,12 @@ from collections.abc import Iterator
 from itertools import chain, islice
 from typing import Generic
 
-from app.events import EntryFacts, Occupancy, Origin
+from app.events import EntryFacts, Occupancy
 from app.snapshots.census import Census
 from app.snapshots.entry import Bucket, Entry, P, Standing, TokenBytes
 from app.snapshots.index import Index
 from app.snapshots.share import Share
+from app.vocabulary import Origin
 
 
 class Holdings(Generic[P]):

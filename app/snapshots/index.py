@@ -2,9 +2,9 @@
 
 from typing import Any, Generic, NamedTuple
 
-from app.events import Origin
 from app.snapshots.entry import Bucket, Entry, P, TokenBytes
 from app.snapshots.tree import Node, PrefixTree, Walk
+from app.vocabulary import Origin
 
 
 class _Place(NamedTuple):

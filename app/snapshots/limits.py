@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 
 from app.errors import ConfigurationError
-from app.events import Rejection, Removal
+from app.vocabulary import Rejection, Removal
 
 SWITCH_OFF = "to keep no snapshots, switch the store off with snapshots.enabled = false"
 

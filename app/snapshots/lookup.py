@@ -4,11 +4,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Generic
 
-from app.events import EntryFacts, Growth, Miss
+from app.events import EntryFacts
 from app.snapshots.entry import Bucket, Entry, P, TokenBytes, token_count
 from app.snapshots.index import Index
 from app.snapshots.limits import Limits
 from app.snapshots.tree import Walk
+from app.vocabulary import Growth, Miss
 
 
 @dataclass(frozen=True, slots=True)

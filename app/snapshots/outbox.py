@@ -4,7 +4,8 @@ import threading
 from collections import deque
 
 from app.bus import Emit
-from app.events import Demand, Occupancy, SnapshotEvent, StoreCall, TraceRef, Transaction
+from app.events import Demand, Occupancy, SnapshotEvent, TraceRef, Transaction
+from app.vocabulary import StoreCall
 
 
 class Outbox:

@@ -8,14 +8,9 @@ from typing import TypeVar
 from app.events import (
     EntryFacts,
     Event,
-    Growth,
     LookupHit,
     LookupMissed,
-    Miss,
     Occupancy,
-    Origin,
-    Rejection,
-    Removal,
     SnapshotEvent,
     SnapshotInserted,
     SnapshotRejected,
@@ -23,6 +18,7 @@ from app.events import (
     Transaction,
 )
 from app.snapshots.limits import Limits
+from app.vocabulary import Growth, Miss, Origin, Rejection, Removal
 
 Name = TypeVar("Name", bound=str)
 

@@ -8,33 +8,18 @@ from typing import Generic, NamedTuple
 
 from app.bus import Emit, discard
 from app.clock import Clock, monotonic
-from app.events import (
-    Demand,
-    EntryFacts,
-    Growth,
-    LookupHit,
-    LookupMissed,
-    Miss,
-    Occupancy,
-    Origin,
-    Rejection,
-    Removal,
-    SnapshotInserted,
-    SnapshotRejected,
-    StoreCall,
-    TraceRef,
-)
+from app.events import Demand, EntryFacts, LookupHit, LookupMissed, Occupancy, TraceRef
+from app.snapshots.arrivals import Arrivals
 from app.snapshots.census import Census
 from app.snapshots.departures import Departures, Journal
-from app.snapshots.entry import BYTES_PER_TOKEN, Bucket, Entry, P, TokenBytes, token_count
+from app.snapshots.entry import Bucket, Entry, P, TokenBytes, token_count
 from app.snapshots.ghosts import Ghosts
 from app.snapshots.holdings import Holdings
 from app.snapshots.limits import Limits
 from app.snapshots.lookup import Candidate, Found, look_up
 from app.snapshots.outbox import Outbox
 from app.snapshots.share import Quota, no_quota
-from app.snapshots.succession import standing_after_use
-from app.snapshots.verdict import verdict
+from app.vocabulary import Growth, Miss, Origin, Rejection, Removal, StoreCall
 
 
 class Cleared(NamedTuple):
@@ -76,9 +61,8 @@ class SnapshotStore(Generic[P]):
         self._held: Holdings[P] = Holdings(self._census)
         self._ghosts: Ghosts[P] = Ghosts(limits, self._census)
         self._leaving = Departures(self._held, self._ghosts, limits)
+        self._arriving = Arrivals(self._held, self._ghosts, self._leaving, limits)
         self._outbox = Outbox(emit)
-        self._last_id = 0
-        self._refused = 0
 
     @property
     def limits(self) -> Limits:
@@ -91,6 +75,7 @@ class SnapshotStore(Generic[P]):
             if capacity_bytes > self._limits.capacity_bytes:
                 self._limits = replace(self._limits, capacity_bytes=capacity_bytes)
                 self._leaving.set_limits(self._limits)
+                self._arriving.set_limits(self._limits)
                 self._ghosts.set_limits(self._limits)
 
     def occupancy(self) -> Occupancy:
@@ -138,10 +123,7 @@ class SnapshotStore(Generic[P]):
         with self._transaction(StoreCall.LOOKUP, cause, found) as journal:
             entry = self._held.get(candidate.entry.id)
             if entry is not None:
-                whole = candidate.use_tokens == entry.facts.tokens
-                if whole and entry.tentative:
-                    self._settle(entry, found, journal)
-                self._held.use(entry, journal.now, standing_after_use(entry, whole=whole))
+                self._arriving.use(entry, candidate.use_tokens, found.tokens, journal)
             journal.events.append(
                 LookupHit(
                     entry=candidate.entry,
@@ -202,54 +184,19 @@ class SnapshotStore(Generic[P]):
         costs no other entry its place (`low_memory`), and goes as `superseded` if its conversation goes on
         otherwise.
         """
-        session = None if origin is Origin.SYSTEM else session
-        tenant = bucket.tenant
         with self._transaction(StoreCall.INSERT, cause) as journal:
-            facts = EntryFacts(
-                self._last_id + 1,
-                origin,
-                session,
-                token_count(tokens),
-                payload.nbytes,
-                payload.arrays,
-                tenant,
-            )
-            # Asked once: it may change between two questions.
-            quota = self._quota(tenant)
-            entry = Entry(
-                facts,
-                bucket,
-                payload,
-                journal.now,
-                cause,
-                last_used=journal.now,
+            return self._arriving.insert(
+                bucket=bucket,
+                session=None if origin is Origin.SYSTEM else session,
+                origin=origin,
+                tokens=tokens,
+                payload=payload,
                 tentative=tentative,
+                # Asked once: it may change between two questions.
+                quota=self._quota(bucket.tenant),
+                cause=cause,
+                journal=journal,
             )
-            reason, remembered = verdict(
-                facts, limits=self._limits, held=self._held, quota=quota, tentative=tentative
-            )
-            if reason is not None:
-                if remembered:
-                    self._remember_refused(entry, tokens, quota)
-                journal.events.append(self._rejected(reason, facts, quota))
-                return reason
-            self._last_id = facts.id
-            walk = self._held.index.around(entry, tokens)
-            # All payloads are asked before the first removal: a question that fails leaves all as it was.
-            superseded = [] if tentative else self._leaving.superseded_by(entry, walk)
-            entry.cuts = self._can_be_cut(entry)
-            for equal in walk.equal:
-                if equal.facts.origin is origin:
-                    self._leaving.remove(equal, Removal.REPLACED, journal)
-            self._leaving.supersede(entry, superseded, journal)
-            self._leaving.supersede_ghosts(entry, tokens)
-            self._held.add(entry, tokens)
-            if tentative:
-                self._leaving.tie(entry, walk)
-            journal.events.append(SnapshotInserted(entry.facts))
-            self._leaving.remove_expired(journal)
-            self._leaving.enforce_caps(entry, walk, journal, quota=quota)
-        return None
 
     def refuse(
         self,
@@ -265,7 +212,7 @@ class SnapshotStore(Generic[P]):
         """Say that a snapshot was refused before it reached the store."""
         with self._transaction(StoreCall.INSERT, cause) as journal:
             facts = EntryFacts(0, origin, session, tokens, nbytes, 0, tenant)
-            journal.events.append(self._rejected(reason, facts, self._quota(tenant)))
+            self._arriving.refuse(reason, facts, journal, quota=self._quota(tenant))
 
     def sweep(self) -> int:
         """Remove what has expired; costs what it removes. Returns how many entries went."""
@@ -307,12 +254,6 @@ class SnapshotStore(Generic[P]):
                 self._leaving.make_room(next(iter(self._held)), Removal.PRESSURE, journal)
             return before - self._held.nbytes
 
-    def _rejected(self, reason: Rejection, facts: EntryFacts, quota: int | None) -> SnapshotRejected:
-        most = self._limits.capacity_bytes if quota is None else min(self._limits.capacity_bytes, quota)
-        return SnapshotRejected(
-            reason, facts.origin, facts.session, facts.tokens, facts.nbytes, most, facts.tenant
-        )
-
     def _reach(
         self,
         bucket: Bucket,
@@ -324,31 +265,6 @@ class SnapshotStore(Generic[P]):
         """With how much more memory there would be a better candidate than the best there is."""
         more_than = candidates[0].use_tokens if candidates else 0
         return self._ghosts.reach(bucket=bucket, session=session, tokens=tokens, more_than=more_than, now=now)
-
-    def _remember_refused(self, entry: Entry[P], tokens: TokenBytes, quota: int | None) -> None:
-        """A larger store would have taken it. Ids of what never entered are below zero."""
-        entry.cuts = self._can_be_cut(entry)
-        self._refused += 1
-        entry.facts = replace(entry.facts, id=-self._refused)
-        self._leaving.supersede_ghosts(entry, tokens)
-        if entry.tentative:
-            self._leaving.tie(entry, self._held.index.around(entry, tokens))
-        self._ghosts.remember(entry, tokens)
-        if quota is not None:
-            tenant = entry.bucket.tenant
-            self._ghosts.fit(tenant, quota - self._held.of(tenant).nbytes)
-
-    def _can_be_cut(self, entry: Entry[P]) -> bool:
-        """Whether it can be cut back to the least that is ever asked for, and so to anything."""
-        return entry.payload.can_truncate_to(min(self._limits.min_prefix_tokens, entry.facts.tokens))
-
-    def _settle(self, entry: Entry[P], found: Found[P], journal: Journal) -> None:
-        """The guess was right: what `entry` stands in for makes way now."""
-        own = TokenBytes(found.tokens[: entry.facts.tokens * BYTES_PER_TOKEN])
-        superseded = self._leaving.superseded_by(entry, self._held.index.around(entry, own))
-        entry.tentative = False
-        self._leaving.supersede(entry, superseded, journal)
-        self._leaving.supersede_ghosts(entry, own)
 
     @contextmanager
     def _transaction(

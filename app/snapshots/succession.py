@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 from typing import Any, Generic, NamedTuple
 
-from app.events import Origin
 from app.snapshots.entry import Entry, P, Standing
 from app.snapshots.holdings import Holdings
 from app.snapshots.tree import Walk
+from app.vocabulary import Origin
 
 
 class Superseded(NamedTuple, Generic[P]):

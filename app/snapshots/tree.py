@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Generic
 
-from app.events import Origin
 from app.snapshots.entry import BYTES_PER_TOKEN, Entry, P, TokenBytes
+from app.vocabulary import Origin
 
 
 @dataclass(slots=True, eq=False)

@@ -2,9 +2,10 @@
 
 from typing import Any, NamedTuple
 
-from app.events import EntryFacts, Rejection
+from app.events import EntryFacts
 from app.snapshots.holdings import Holdings
 from app.snapshots.limits import Limits
+from app.vocabulary import Rejection
 
 
 class Verdict(NamedTuple):

@@ -4,11 +4,12 @@ from collections.abc import Sequence
 
 from structlog.typing import FilteringBoundLogger
 
-from app.events import GenerationEnded, Outcome, RequestEnded
+from app.events import GenerationEnded, RequestEnded
 from app.snapshots.stats import HIT
 from app.telemetry.snapshot_facts import SESSION_HASH, Facts, HashSession
 from app.telemetry.stages import stages_of
 from app.telemetry.trace_fields import trace_fields
+from app.vocabulary import Outcome
 
 MISS = "miss"
 

@@ -10,8 +10,6 @@ from app.events import (
     GenerationEnded,
     LookupHit,
     LookupMissed,
-    Miss,
-    Outcome,
     PayloadRestored,
     PayloadSealed,
     RequestEnded,
@@ -23,8 +21,9 @@ from app.events import (
     Transaction,
     WarmupEnded,
 )
-from app.telemetry.catalogue import DEPARTURES, OTHER, Prompt, Reuse
+from app.telemetry.label_values import DEPARTURES, OTHER, Prompt, Reuse
 from app.telemetry.metrics import Instruments
+from app.vocabulary import Miss, Outcome
 
 NEVER_RUN = frozenset({Outcome.INVALID, Outcome.REFUSED})
 """Outcomes of requests that were answered without being run; their duration is no measure of the service."""

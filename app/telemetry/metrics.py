@@ -16,11 +16,11 @@ from prometheus_client import (
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.metrics_core import Metric
 
-from app.events import Outcome, Removal, Warmup
 from app.telemetry import catalogue
-from app.telemetry.catalogue import OTHER, Capability, Departure, Prompt, Reuse
+from app.telemetry.label_values import OTHER, Capability, Departure, Prompt, Reuse
 from app.telemetry.process import register_process
 from app.telemetry.series import Series
+from app.vocabulary import Outcome, Removal, Warmup
 
 
 @dataclass(frozen=True, slots=True)

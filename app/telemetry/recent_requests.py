@@ -5,9 +5,10 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from app.events import Event, GenerationEnded, Miss, Outcome, RequestEnded
+from app.events import Event, GenerationEnded, RequestEnded
 from app.telemetry.request_ends import RequestEnds
 from app.telemetry.snapshot_facts import HashSession
+from app.vocabulary import Miss, Outcome
 
 MOST_REQUESTS = 50
 """As many as a person looks through; whoever wants all of them reads the log."""

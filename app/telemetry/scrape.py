@@ -14,13 +14,13 @@ from typing import Protocol, TypeVar
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from app.clock import Clock
-from app.events import Growth, Origin, Rejection, Removal
 from app.snapshots.limits import Limits
 from app.snapshots.sizing import Recommendation
 from app.snapshots.stats import TallyReading
 from app.telemetry import catalogue
-from app.telemetry.catalogue import OTHER, Memory, Sink
+from app.telemetry.label_values import OTHER, Memory, Sink
 from app.telemetry.series import Kind, Series
+from app.vocabulary import Growth, Origin, Rejection, Removal
 
 L = TypeVar("L", bound=str)
 

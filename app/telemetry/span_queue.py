@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
 
-from app.telemetry.catalogue import Sink
+from app.telemetry.label_values import Sink
 
 MAX_BATCH_SPANS = 512
 

@@ -17,17 +17,13 @@ from app.events import (
     CaptureDeclined,
     EngineRebuilt,
     Event,
-    FinishReason,
     GenerationEnded,
     PayloadRestored,
     PayloadSealed,
-    Rejection,
-    Removal,
     RequestEnded,
     SnapshotEvent,
     SnapshotRejected,
     SnapshotRemoved,
-    StoreCall,
     TraceRef,
     Transaction,
     WarmupEnded,
@@ -35,6 +31,7 @@ from app.events import (
 from app.telemetry.snapshot_facts import SESSION_HASH, Facts, HashSession, facts_of
 from app.telemetry.stages import stages_of
 from app.telemetry.tracing import span_context
+from app.vocabulary import FinishReason, Rejection, Removal, StoreCall
 
 MAX_REMOVAL_SPANS = 32
 """A call that removes more entries than this makes one summary span, so that a clear is not a flood."""

@@ -71,7 +71,7 @@ def prepare(request, tokenizer):
 
     def prepared(*messages, thinking):
         chat = ChatPrompt(messages=messages, tools=(TOOL,), template_kwargs={"enable_thinking": thinking})
-        return renderer.prepare(chat, tenant="")
+        return renderer.prepare(chat, session="s", tenant="")
 
     return prepared
 

@@ -6,9 +6,9 @@ import mlx.core as mx
 import pytest
 
 from app.errors import RestoreError, UnsupportedCacheError
-from app.events import FinishReason
 from app.scheduler.job import JobId, Sampling
 from app.snapshots.entry import pack, token_count
+from app.vocabulary import FinishReason
 from tests.engine.conftest import new_decoder
 from tests.support.decoding import run, run_all
 from tests.support.families import WINDOW

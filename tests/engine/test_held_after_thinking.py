@@ -10,8 +10,8 @@ from app.chat import ChatPrompt
 from app.engine.constraint import ReplyConstraint, Thinking, all_but
 from app.engine.grammar import GrammarCompiler, json_rule
 from app.engine.vocabulary import grammar_vocabulary
-from app.events import FinishReason
 from app.scheduler.job import Sampling
+from app.vocabulary import FinishReason
 from tests.engine.conftest import new_decoder
 from tests.support.decoding import run
 from tests.support.held import Holding

@@ -9,8 +9,8 @@ import pytest
 
 from app.chat import ToolUse
 from app.errors import RequestError
-from app.events import FinishReason
 from app.scheduler.job import Sampling
+from app.vocabulary import FinishReason
 from tests.engine.conftest import new_decoder
 from tests.support.decoding import run, run_all
 from tests.support.held import FIELD, Holding, Said

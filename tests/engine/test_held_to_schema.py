@@ -11,8 +11,8 @@ from app.chat import ReplySchema
 from app.engine.constraint import TOO_COMPLEX
 from app.engine.reply_rules import ReplyRules
 from app.errors import RequestError
-from app.events import FinishReason
 from app.scheduler.job import Failed, JobId, Sampling
+from app.vocabulary import FinishReason
 from tests.engine.conftest import new_decoder
 from tests.support.decoding import run, run_all
 from tests.support.held import FIELD, Holding

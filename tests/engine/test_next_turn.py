@@ -4,7 +4,7 @@ import pytest
 
 from app.chat import ChatPrompt, ToolCall, with_reply
 from app.engine.chat_model import ServedChatModel
-from app.events import Warmup
+from app.vocabulary import Warmup
 from tests.support.templates import REPLYING, REWRITTEN
 from tests.support.tiny import CHATML
 

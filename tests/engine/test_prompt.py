@@ -6,10 +6,9 @@ import pytest
 
 from app.chat import ChatPrompt
 from app.engine.chat_model import ServedChatModel
-from app.engine.prompt import common_prefix
 from app.errors import RequestError
-from app.events import Origin
 from app.snapshots.entry import pack
+from app.vocabulary import Origin
 from tests.support.families import CONTEXT_LENGTH
 from tests.support.tiny import CHATML
 
@@ -152,15 +151,6 @@ def test_a_template_that_puts_calls_together_as_text_gets_their_arguments_as_tex
     nameless = {**CALL, "tool_calls": [{"function": {"arguments": "{}"}}]}
     with pytest.raises(RequestError, match="name"):
         prepare(model, chat(USER, nameless))
-
-
-@pytest.mark.parametrize(
-    ("left", "right", "shared"),
-    [([], [1], 0), ([1, 2, 3], [1, 2, 4], 2), ([1, 2], [1, 2, 3], 2), ([1, 2, 3], [1, 2], 2), ([9], [1], 0)],
-)
-def test_common_prefix_counts_leading_equal_items(left, right, shared):
-    """The longest shared beginning, however the two end."""
-    assert common_prefix(left, right) == shared
 
 
 def test_the_model_says_what_clients_need_to_know(model, tiny):

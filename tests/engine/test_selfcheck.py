@@ -8,8 +8,8 @@ from mlx_lm.models.cache import ArraysCache, KVCache
 
 from app.engine.decoder import BatchDecoder, BatchLimits
 from app.engine.kinds import KINDS
-from app.engine.probe import Answer, distance
-from app.engine.selfcheck import TOLERANCE, Capabilities, check
+from app.engine.probe import TOLERANCE, Answer, distance
+from app.engine.selfcheck import Capabilities, check
 
 ASKED = BatchLimits(max_running=8, prefill_batch=4, prefill_step_tokens=512)
 
@@ -40,6 +40,7 @@ def test_a_model_that_takes_in_padding_is_prefilled_one_at_a_time(tiny, family):
     assert (found.reuse, found.batched_prefill, found.batched_decode) == (True, False, True)
     assert found.limits(ASKED) == dataclasses.replace(ASKED, prefill_batch=1)
     assert found.shortcomings == ("prompts are prefilled one at a time: they mix if padded",)
+    assert found.lasting
 
 
 def test_a_model_whose_state_cannot_be_batched_runs_one_at_a_time(tiny):
@@ -103,6 +104,7 @@ def test_a_model_that_raises_in_a_batch_runs_one_at_a_time(tiny, monkeypatch, ca
     assert (found.reuse, found.truncation) == (True, True)
     assert found.limits(ASKED) == ASKED.one_at_a_time()
     assert "a batch, on purpose" in caplog.text
+    assert not found.lasting
 
 
 def answer(*steps: tuple[int, list[float]]) -> Answer:

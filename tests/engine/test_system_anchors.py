@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from app.chat import ChatPrompt, PreparedPrompt
+from app.chat import ChatPrompt, PreparedPrompt, TokenisedText
 from app.engine.chat_model import ServedChatModel
 from app.engine.system_anchors import MOST_REMEMBERED, SystemAnchors
-from app.events import Origin
 from app.scheduler.job import Boundary
-from app.snapshots.entry import Bucket, pack
+from app.snapshots.entry import Bucket, pack, unpack
+from app.vocabulary import Origin
 from tests.support.templates import REPLYING
 from tests.support.tiny import CHATML
 
@@ -156,13 +156,13 @@ class Renders:
         self.count = 0
         self._model = model
 
-    def __call__(self, chat):
+    def __call__(self, chat, known):
         self.count += 1
-        return self._model._prompts.tokens_of(chat)
+        return self._model._prompts.tokenised(chat, known)
 
 
 def marks(model, anchors, conversation):
-    prompt = model._prompts.prepare(conversation, tenant="")
+    prompt = model._prompts.prepare(conversation, session="s", tenant="")
     return anchor(anchors.mark(conversation, prompt))
 
 
@@ -207,13 +207,17 @@ class Calendar:
 
     day = "Monday"
 
-    def __call__(self, chat):
-        return [ord(letter) for letter in self.day + "".join(f"|{m['content']}" for m in chat.messages)]
+    def __call__(self, chat, _known):
+        text = self.day + "".join(f"|{m['content']}" for m in chat.messages)
+        return TokenisedText(text, pack(map(ord, text)))
 
     def prompt(self, chat):
-        tokens = tuple(self(chat))
+        rendered = self(chat, None)
         return PreparedPrompt(
-            tokens=tokens, packed=pack(tokens), boundaries=(), bucket=Bucket(model="", cache_signature="")
+            tokens=unpack(rendered.packed),
+            packed=rendered.packed,
+            boundaries=(),
+            bucket=Bucket(model="", cache_signature=""),
         )
 
 

@@ -9,8 +9,8 @@ from tokenizers.processors import TemplateProcessing
 from app.chat import ChatPrompt, PieceKind, TextPrompt
 from app.engine.chat_model import ServedChatModel
 from app.engine.prompt import PromptRenderer
-from app.events import Origin
 from app.scheduler.job import Boundary
+from app.vocabulary import Origin
 
 USER = ChatPrompt(messages=({"role": "user", "content": "Hello"},), template_kwargs={})
 

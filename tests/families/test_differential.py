@@ -10,11 +10,12 @@ import pytest
 from app.chat import ChatPrompt, PreparedPrompt
 from app.engine.chat_model import ServedChatModel
 from app.engine.decoder import BatchDecoder, BatchLimits
-from app.events import Origin, Removal, Warmup, WarmupEnded
+from app.events import WarmupEnded
 from app.scheduler.admission import Ending
 from app.scheduler.job import Boundary, Generated, Job, JobId, Sampling
 from app.snapshots.entry import pack
 from app.snapshots.limits import Limits
+from app.vocabulary import Origin, Removal, Warmup
 from tests.families.laws import Family
 from tests.families.table import documented
 from tests.support.random_talk import Talk

@@ -7,9 +7,10 @@ from typing import Any
 import mlx.core as mx
 import pytest
 
-from app.events import Removal, SnapshotRemoved, Transaction
+from app.events import SnapshotRemoved, Transaction
 from app.scheduler.admission import Admission
 from app.scheduler.worker import Phase, Worker
+from app.vocabulary import Removal
 from tests.families.laws import FIRST, SECOND, load_family, replies
 from tests.support.families import FAMILIES
 

@@ -1,13 +1,15 @@
 """A real server with a real model, whose parts fail when a test says so."""
 
 import contextlib
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 
 from tests.support.faulty_server import Faults
-from tests.support.process import Samovar, samovar
+from tests.support.process import READY_SECONDS, Samovar, samovar
 from tests.support.tiny import make_tiny_model
 
 
@@ -44,3 +46,16 @@ def faulty(model: Path, *flags: str, folder: Path) -> Iterator[Faulty]:
 def faulty_program(where: Path) -> tuple[str, ...]:
     """What Python runs for a server that fails where the folder says."""
     return ("-m", "tests.support.faulty_server", str(where))
+
+
+def wait_ready_at(server: Samovar, port: int) -> None:
+    """Wait for a server whose greeting goes elsewhere."""
+    server.url = f"http://127.0.0.1:{port}"
+    give_up = time.monotonic() + READY_SECONDS
+    while True:
+        assert server.process.poll() is None, server.output
+        with contextlib.suppress(httpx.TransportError):
+            if httpx.get(f"{server.url}/readyz").status_code == httpx.codes.OK:
+                return
+        assert time.monotonic() < give_up, "it never was ready"
+        time.sleep(0.02)

@@ -10,12 +10,12 @@ import pytest
 @pytest.mark.slow
 @pytest.mark.timeout(240)
 def test_random_use_with_faults_leaves_no_trace(tmp_path, tiny_folder):
-    """Memory and series are flat, the ledger is exact, nobody is stuck, and only ordered faults happened."""
+    """Memory, threads and series are flat, the ledger is exact, words are the same, nobody is stuck."""
     report = tmp_path / "soak.json"
     ended = subprocess.run(
         [
             *(sys.executable, "-m", "benchmarks.soak", "--model", str(tiny_folder("llama")), "--faults"),
-            *("--requests", "3000", "--seconds", "30", "--json", str(report)),
+            *("--requests", "6000", "--seconds", "40", "--looks", "10", "--json", str(report)),
         ],
         capture_output=True,
         text=True,
@@ -25,6 +25,8 @@ def test_random_use_with_faults_leaves_no_trace(tmp_path, tiny_folder):
 
     assert result["broken"] == [], ended.stdout
     assert ended.returncode == 0, ended.stderr
-    assert result["requests"] >= 300
+    assert result["requests"] >= 500
     assert result["outcomes"]["500"] >= 1
     assert result["outcomes"]["left"] >= 1
+    assert result["looks"][-1]["rebuilds"] >= 1
+    assert result["looks"][0]["reply"]

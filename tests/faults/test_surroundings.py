@@ -7,7 +7,7 @@ import signal
 import httpx
 import pytest
 
-from tests.faults.conftest import faulty_program
+from tests.faults.conftest import faulty_program, wait_ready_at
 from tests.support.ports import free_port
 from tests.support.process import Samovar, conversation, samovar
 from tests.support.talking import question, stream, until
@@ -49,9 +49,8 @@ def test_a_disk_that_is_full_loses_log_lines_and_no_request(tmp_path, tiny_folde
         *("--model", str(tiny_folder("llama")), "--port", str(port), "--telemetry-log-file", "/dev/full"),
         folder=tmp_path,
     )
-    server.url = f"http://127.0.0.1:{port}"
     try:
-        wait_ready(server)
+        wait_ready_at(server, port)
         said = conversation(server.client(), "llama", TURNS, session="s")
         assert server.get("/livez").status_code == 200
         assert server.stop() == 0
@@ -155,20 +154,3 @@ async def test_a_signal_in_any_phase_ends_in_order(tmp_path, tiny_folder, phase)
     assert code == 0, server.output
     assert "Traceback" not in server.output
     assert told is None or told[2] is not None or told[1] is not None
-
-
-def wait_ready(server: Samovar) -> None:
-    """Wait for a server whose greeting goes elsewhere."""
-    pause = asyncio.new_event_loop()
-    try:
-        for _ in range(3000):
-            assert server.process.poll() is None, server.output
-            try:
-                if httpx.get(f"{server.url}/readyz").status_code == 200:
-                    return
-            except httpx.TransportError:
-                pass
-            pause.run_until_complete(asyncio.sleep(0.02))
-        raise AssertionError("it never was ready")
-    finally:
-        pause.close()

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from app.api.page.facts import RecentRequest
-from app.events import Miss, Outcome
+from app.vocabulary import Miss, Outcome
 from tests.support.browser import chromium, opened
 from tests.support.serving import serving
 

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from app.api.reasoning_echo import ReasoningEcho
-from app.events import Warmup, WarmupEnded
+from app.events import WarmupEnded
 from app.scheduler.job import Job
+from app.vocabulary import Warmup
 from tests.support.scripted_engine import ANSWER, THINK, WAIT_SECONDS
 from tests.support.serving import Serving, serving
 

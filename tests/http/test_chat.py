@@ -9,8 +9,9 @@ from openai import APITimeoutError, AsyncOpenAI
 
 from app.api.ports import ChatPrompt, PreparedPrompt, TextPrompt
 from app.errors import RequestError
-from app.events import Miss, Outcome, RequestEnded
+from app.events import RequestEnded
 from app.snapshots.entry import ANONYMOUS_SESSION
+from app.vocabulary import Miss, Outcome
 from tests.support.scripted_engine import ANSWER, CALL, THINK, WAIT_SECONDS, CharacterModel
 from tests.support.serving import Serving, serving
 

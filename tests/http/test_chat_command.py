@@ -10,8 +10,8 @@ from pathlib import Path
 
 from app.auth.keyring import Keyring
 from app.errors import RequestError
-from app.events import Miss
 from app.scheduler.job import Job
+from app.vocabulary import Miss
 from tests.support.keys import KEYS, SECRETS
 from tests.support.process import clean_environment
 from tests.support.scripted_engine import ANSWER, THINK, WAIT_SECONDS

@@ -9,7 +9,7 @@ import pytest
 
 from app.api.ports import Phase, PreparedPrompt
 from app.errors import RequestError
-from app.events import Outcome
+from app.vocabulary import Outcome
 from tests.support.scripted_engine import UNRENDERABLE, CharacterModel
 from tests.support.serving import MAX_REQUEST_BYTES, serving
 

@@ -1,38 +1,19 @@
-"""Who may do what over HTTP: keys, scopes, tenants, limits, and what is said to whoever may not."""
+"""Which keys open which routes, how a key is sent, and what is said to whoever has none."""
 
 import asyncio
 from typing import Any
 
-import httpx
 import pytest
 from openai import AsyncOpenAI, AuthenticationError, PermissionDeniedError, RateLimitError
 
 from app.auth.keyring import Keyring
-from app.events import AdminCalled, FinishReason, Outcome
-from app.scheduler.job import Job
-from tests.support.clock import ManualClock
+from app.vocabulary import FinishReason, Outcome
+from tests.support.every_route import ASKED, COUNTED, ask
 from tests.support.keys import KEYS, SECRETS, bearer, key
 from tests.support.scripted_engine import END_OF_TURN
-from tests.support.serving import Serving, chat_body, serving
+from tests.support.serving import serving
 
-CHAT = ("POST", "/v1/chat/completions")
 PROBES = ("/livez", "/readyz", "/startupz")
-
-_SAID = [{"role": "user", "content": "Hello"}]
-ASKED: dict[str, dict[str, Any]] = {
-    "/v1/chat/completions": {"messages": _SAID},
-    "/v1/completions": {"prompt": "Hello"},
-    "/v1/responses": {"input": "Hello"},
-    "/v1/messages": {"model": "scripted", "messages": _SAID, "max_tokens": 9},
-}
-"""Each route that the engine answers → the least that can be asked of it."""
-COUNTED: dict[str, dict[str, Any]] = {
-    "/v1/messages/count_tokens": {"model": "scripted", "messages": _SAID},
-    "/v1/tokenize": {"prompt": "Hello"},
-    "/v1/detokenize": {"tokens": [72]},
-    "/v1/apply-template": {"messages": _SAID},
-}
-"""The same of those that only the model's tokens are needed for."""
 
 ROUTES: dict[tuple[str, str], set[str]] = {
     **{("POST", path): {"ann", "bob-2"} for path in (*ASKED, *COUNTED)},
@@ -48,21 +29,6 @@ ROUTES: dict[tuple[str, str], set[str]] = {
     ("GET", "/docs/openapi.json"): {"ann", "bob-2", "scraper", "admin"},
 }
 """Route → the keys that may use it."""
-
-
-async def ask(
-    served: Serving, route: tuple[str, str], headers: dict[str, str] | None = None
-) -> httpx.Response:
-    """One request, answered by the engine if it comes so far."""
-    method, path = route
-    body = ASKED.get(path) or COUNTED.get(path)
-    asking = asyncio.ensure_future(served.client.request(method, path, json=body, headers=headers))
-    if path in ASKED:
-        answering = asyncio.ensure_future(served.engine.answer("Hi"))
-        await asyncio.wait([asking, answering], return_when=asyncio.FIRST_COMPLETED)
-        if not answering.done():
-            answering.cancel()
-    return await asking
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=" ".join)
@@ -186,179 +152,3 @@ async def test_the_official_client_understands_refusals() -> None:
         await served.engine.start(job)
         await served.engine.say(job, "Hi" + END_OF_TURN, finish=FinishReason.STOP)
         assert (await first).choices[0].message.content == "Hi"
-
-
-@pytest.mark.parametrize("path", ASKED)
-async def test_a_tenant_goes_with_the_prompt(path: str) -> None:
-    """The key's tenant is the bucket's, by every API; two keys of one tenant are one."""
-    async with serving(keyring=Keyring(KEYS)) as served:
-        tenants = []
-        for name in ("ann", "bob", "bob-2"):
-            asking = served.client.post(path, json=ASKED[path], headers=bearer(name))
-            answer, job = await asyncio.gather(asking, served.engine.answer("Hi"))
-            assert answer.status_code == 200
-            tenants.append(job.bucket.tenant)
-        assert tenants == ["ann", "bob", "bob"]
-
-
-async def test_everybody_is_one_tenant_without_keys() -> None:
-    """A server without keys serves whoever comes, whatever they send."""
-    async with serving() as served:
-        assert (await ask(served, CHAT, bearer("ann"))).status_code == 200
-        assert [tenant for _, _, tenant in served.model.prepared] == [""]
-        assert (await served.client.get("/v1/cache/stats")).json()["of"] is None
-
-
-async def test_places_are_given_back_however_a_request_ends() -> None:
-    """A key's place is free again after a reply, a refusal, and a client that goes away in mid-stream."""
-    async with serving(keyring=Keyring([key("slow", max_concurrent=1)])) as served:
-        assert (await ask(served, CHAT, bearer("slow"))).status_code == 200
-        wrong = await served.client.post("/v1/chat/completions", content=b"{", headers=bearer("slow"))
-        assert wrong.status_code == 400
-
-        async def begin() -> Job:
-            job = await served.engine.next_job()
-            await served.engine.start(job)
-            return job
-
-        beginning = asyncio.ensure_future(begin())
-        async with served.client.stream(
-            "POST", "/v1/chat/completions", json=chat_body(stream=True), headers=bearer("slow")
-        ) as stream:
-            assert stream.status_code == 200
-            busy = await served.client.post("/v1/chat/completions", json=chat_body(), headers=bearer("slow"))
-            assert (busy.status_code, busy.headers["retry-after"]) == (429, "1")
-        await served.engine.until_cancelled(await beginning)
-        await served.ended(4)
-        assert (await ask(served, CHAT, bearer("slow"))).status_code == 200
-
-
-async def test_requests_a_minute_are_counted_by_key() -> None:
-    """A minute's requests may come at once; then one each time one is due, and Retry-After says when."""
-    clock = ManualClock()
-    keys = [key("slow", requests_per_minute=2), key("ann", tenant="slow")]
-    async with serving(keyring=Keyring(keys, clock=clock)) as served:
-
-        async def answers(name: str, count: int) -> list[int]:
-            return [(await ask(served, CHAT, bearer(name))).status_code for _ in range(count)]
-
-        assert await answers("slow", 2) == [200, 200]
-        refused = await ask(served, CHAT, bearer("slow"))
-        assert (refused.status_code, refused.headers["retry-after"]) == (429, "30")
-        assert refused.json()["error"]["code"] == "rate_limit_exceeded"
-        assert await answers("ann", 3) == [200, 200, 200]
-        clock.advance(30)
-        assert await answers("slow", 2) == [200, 429]
-        assert [ended.outcome for ended in await served.ended(8)].count(Outcome.REFUSED) == 2
-
-
-async def test_stats_are_of_one_s_own_tenant() -> None:
-    """A tenant sees its own numbers and cannot ask for another's; an administrator sees all, or any one."""
-    async with serving(keyring=Keyring(KEYS)) as served:
-
-        async def of(name: str, query: str = "") -> Any:
-            answer = await served.client.get(f"/v1/cache/stats{query}", headers=bearer(name))
-            return answer.json()["of"] if answer.status_code == 200 else answer.status_code
-
-        assert [await of("ann"), await of("bob-2"), await of("ann", "?tenant=ann")] == ["ann", "bob", "ann"]
-        assert await of("ann", "?tenant=bob") == 403
-        assert [await of("admin"), await of("admin", "?tenant=bob")] == [None, "bob"]
-
-
-async def test_removal_is_of_one_s_own_sessions_or_an_administrator_s() -> None:
-    """A tenant forgets its own sessions, whatever they are called; the rest is for administrators."""
-    async with serving(keyring=Keyring(KEYS)) as served:
-
-        async def status(name: str, method: str, path: str) -> int:
-            return (await served.client.request(method, path, headers=bearer(name))).status_code
-
-        assert await status("ann", "DELETE", "/v1/cache/sessions/talk") == 200
-        assert await status("ann", "DELETE", "/v1/cache/sessions/a/b%20c") == 200
-        assert await status("ann", "DELETE", "/v1/cache/sessions/talk?tenant=bob") == 403
-        assert await status("admin", "DELETE", "/v1/cache/sessions/talk?tenant=bob") == 200
-        assert served.engine.forgotten == [("ann", "talk"), ("ann", "a/b c"), ("bob", "talk")]
-        assert await status("ann", "POST", "/v1/cache/reset") == 403
-        assert await status("ann", "POST", "/v1/cache/reset?tenant=ann") == 403
-        assert await status("admin", "POST", "/v1/cache/reset?tenant=bob") == 200
-        assert await status("admin", "POST", "/v1/cache/reset") == 200
-        assert served.engine.resets == ["bob", None]
-
-
-async def test_every_call_that_removes_is_told_with_who_and_what_came_of_it() -> None:
-    """Allowed or not, by a key or by nobody; what is no name of a tenant is not repeated."""
-    async with serving(keyring=Keyring(KEYS)) as served:
-        await served.client.post("/v1/cache/reset?tenant=bob", headers=bearer("admin"))
-        await served.client.post("/v1/cache/reset", headers=bearer("ann"))
-        await served.client.post("/v1/cache/reset?tenant=%0Aforged", headers={"x-api-key": "wrong"})
-        await served.client.delete("/v1/cache/sessions/talk", headers=bearer("ann"))
-        await served.client.get("/v1/cache/stats", headers=bearer("admin"))
-        told = [event for event in served.events if isinstance(event, AdminCalled)]
-    reset, forget = "POST /v1/cache/reset", "DELETE /v1/cache/sessions/{session}"
-    assert told == [
-        AdminCalled(reset, "admin", "bob", None, 200, "127.0.0.1"),
-        AdminCalled(reset, "ann", None, None, 403, "127.0.0.1"),
-        AdminCalled(reset, None, None, None, 401, "127.0.0.1"),
-        AdminCalled(forget, "ann", None, "talk", 200, "127.0.0.1"),
-    ]
-
-
-async def test_pages_for_people_are_locked_down() -> None:
-    """They run no script, load nothing, are in no frame and in no cache."""
-    async with serving() as served:
-        for page in ("/", "/docs", "/docs/openapi.json"):
-            headers = (await served.client.get(page)).headers
-            assert "default-src 'none'" in headers["content-security-policy"]
-            assert "frame-ancestors 'none'" in headers["content-security-policy"]
-            assert headers["x-content-type-options"] == "nosniff"
-            assert headers["referrer-policy"] == "no-referrer"
-            assert headers["cache-control"] == "no-store"
-
-
-@pytest.mark.parametrize(
-    ("origin", "host", "status"),
-    [
-        (None, "evil.example.org", 200),
-        ("https://evil.example.org", None, 403),
-        ("null", None, 403),
-        ("http://evil.example.org", "evil.example.org", 403),
-        ("https://app.example.org", None, 200),
-        ("http://localhost:8080", "localhost:8080", 200),
-        ("http://[::1]:8080", "[::1]:8080", 200),
-        ("http://localhost.evil.org", "localhost.evil.org", 403),
-    ],
-)
-async def test_pages_of_others_cannot_use_a_server_without_keys(
-    origin: str | None, host: str | None, status: int
-) -> None:
-    """Nor under a name of their own that points here; its own can, and so can programs and named origins."""
-    headers = {name: value for name, value in (("origin", origin), ("host", host)) if value is not None}
-    async with serving(cors_origins=["https://app.example.org"]) as served:
-        for method, path in (("POST", "/v1/cache/reset"), ("GET", "/v1/models")):
-            assert (await served.client.request(method, path, headers=headers)).status_code == status
-        assert served.engine.resets == [None] * (status == 200)
-    async with serving(keyring=Keyring(KEYS), cors_origins=[]) as served:
-        answer = await served.client.get("/v1/models", headers=headers | bearer("ann"))
-        assert answer.status_code == 200, "where there are keys, a page has none"
-
-
-async def test_no_origin_is_let_in_unless_it_was_named() -> None:
-    """CORS is off; where origins are named, theirs alone are, and their browsers may ask before they send."""
-    here, elsewhere = "https://app.example.org", "https://evil.example.org"
-    asks = {"access-control-request-method": "POST", "access-control-request-headers": "authorization"}
-    async with serving() as served:
-        answer = await served.client.get("/v1/models", headers={"origin": elsewhere})
-        assert answer.status_code == 403
-        assert not [name for name in answer.headers if name.startswith("access-control")]
-        answer = await served.client.options("/v1/models", headers={"origin": elsewhere, **asks})
-        assert not [name for name in answer.headers if name.startswith("access-control")]
-    async with serving(keyring=Keyring(KEYS), cors_origins=[here]) as served:
-        before = await served.client.options("/v1/chat/completions", headers={"origin": here, **asks})
-        assert before.status_code == 204
-        assert before.headers["access-control-allow-origin"] == here
-        answer = await served.client.get("/v1/models", headers={"origin": here, **bearer("ann")})
-        assert answer.headers["access-control-allow-origin"] == here
-        for origin in (elsewhere, f"{here}.evil.org", "null"):
-            refused = await served.client.options("/v1/models", headers={"origin": origin, **asks})
-            assert refused.status_code == 400
-            answer = await served.client.get("/v1/models", headers={"origin": origin, **bearer("ann")})
-            assert "access-control-allow-origin" not in answer.headers

@@ -7,7 +7,7 @@ from typing import Any
 import openai as sdk
 import pytest
 
-from app.events import FinishReason, Miss, Outcome
+from app.vocabulary import FinishReason, Miss, Outcome
 from tests.http.test_chat import openai
 from tests.support.scripted_engine import ANSWER, CALL, THINK, UNRENDERABLE
 from tests.support.serving import Serving, serving

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from app.errors import RequestError
-from app.events import FinishReason, Outcome
 from app.scheduler.job import Job
+from app.vocabulary import FinishReason, Outcome
 from tests.http.test_chat import HELLO, openai
 from tests.support.serving import Serving, serving
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from openai import APIError, AsyncOpenAI
 
-from app.events import FinishReason, Miss, Outcome
+from app.vocabulary import FinishReason, Miss, Outcome
 from tests.support.clock import ManualClock
 from tests.support.scripted_engine import ANSWER, END_OF_TURN, THINK
 from tests.support.serving import Serving, serving

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from app.api.ports import ReplySchema
 from app.engine.constraint import TOO_COMPLEX
 from app.errors import RequestError
-from app.events import Outcome
+from app.vocabulary import Outcome
 from tests.http.test_chat import HELLO, openai
 from tests.support.scripted_engine import CALL, AskedConstraint, CharacterModel
 from tests.support.serving import serving

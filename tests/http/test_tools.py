@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from app.events import Outcome
+from app.vocabulary import Outcome
 from tests.http.test_chat import HELLO, openai
 from tests.support.scripted_engine import ANSWER, CALL, THINK
 from tests.support.serving import Serving, serving

@@ -67,18 +67,18 @@ MUTANTS = (
         "an oversized snapshot destroys nothing",
         (
             (
-                "store",
-                "            if reason is not None:\n",
-                "            if reason not in (None, 'oversized'):\n",
+                "arrivals",
+                "        if reason is not None:\n",
+                "        if reason not in (None, 'oversized'):\n",
             ),
             (
-                "store",
-                "            self._held.add(entry, tokens)\n",
+                "arrivals",
+                "        self._held.add(entry, tokens)\n",
                 """\
-            if reason is not None:
-                journal.events.append(self._rejected(reason, facts, quota))
-                return reason
-            self._held.add(entry, tokens)
+        if reason is not None:
+            self.refuse(reason, facts, journal, quota=quota)
+            return reason
+        self._held.add(entry, tokens)
 """,
             ),
         ),
@@ -87,18 +87,18 @@ MUTANTS = (
         "a replaced entry gives its bytes back",
         (
             (
-                "store",
-                "                    self._leaving.remove(equal, Removal.REPLACED, journal)\n",
+                "arrivals",
+                "                self._leaving.remove(equal, Removal.REPLACED, journal)\n",
                 """\
-                    self._leaving.remove(equal, Removal.REPLACED, journal)
-                    self._held.nbytes += equal.facts.nbytes
+                self._leaving.remove(equal, Removal.REPLACED, journal)
+                self._held.nbytes += equal.facts.nbytes
 """,
             ),
         ),
     ),
     Mutant(
         "an equal vector of the same origin is replaced",
-        (("store", "                if equal.facts.origin is origin:\n", "                if False:\n"),),
+        (("arrivals", "            if equal.facts.origin is origin:\n", "            if False:\n"),),
     ),
     Mutant(
         "an entry of another origin is superseded only by what can be truncated to it",
@@ -138,8 +138,8 @@ MUTANTS = (
         "room is made from expired entries first",
         (
             (
-                "store",
-                "(SnapshotInserted(entry.facts))\n            self._leaving.remove_expired(journal)\n",
+                "arrivals",
+                "(SnapshotInserted(entry.facts))\n        self._leaving.remove_expired(journal)\n",
                 "(SnapshotInserted(entry.facts))\n",
             ),
         ),
@@ -276,7 +276,7 @@ MUTANTS = (
         "a guess supersedes nothing when it comes in",
         (
             (
-                "store",
+                "arrivals",
                 "[] if tentative else self._leaving.superseded_by(entry, walk)",
                 "self._leaving.superseded_by(entry, walk)",
             ),
@@ -286,19 +286,19 @@ MUTANTS = (
         "a guess that is hit takes the place of what it contains",
         (
             (
-                "store",
-                "                    self._settle(entry, found, journal)\n",
-                "                    pass\n",
+                "arrivals",
+                "            self._settle(entry, tokens, journal)\n",
+                "            pass\n",
             ),
         ),
     ),
     Mutant(
         "only a guess that is hit as a whole was right",
-        (("store", "if whole and entry.tentative:", "if entry.tentative:"),),
+        (("arrivals", "if whole and entry.tentative:", "if entry.tentative:"),),
     ),
     Mutant(
         "a guess is settled once",
-        (("store", "        entry.tentative = False\n", ""),),
+        (("arrivals", "        entry.tentative = False\n", ""),),
     ),
     Mutant(
         "a tenant is held to its quota",

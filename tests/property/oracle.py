@@ -8,118 +8,34 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from app.events import (
-    EntryFacts,
     LookupHit,
     LookupMissed,
-    Miss,
-    Occupancy,
-    Origin,
-    Rejection,
-    Removal,
     SnapshotEvent,
     SnapshotInserted,
     SnapshotRejected,
     SnapshotRemoved,
-    StoreCall,
     TraceRef,
     Transaction,
 )
 from app.snapshots.entry import Bucket, Payload
 from app.snapshots.limits import Limits
-
-Tokens = tuple[int, ...]
-
-
-def shared_tokens(one: Tokens, other: Tokens) -> int:
-    """The length of the longest common prefix, counted token by token."""
-    count = 0
-    for left, right in zip(one, other, strict=False):
-        if left != right:
-            break
-        count += 1
-    return count
-
-
-def asked_to_be_cut(beyond: "list[Row]") -> "list[Row]":
-    """Of rows in the order of their use: the last one, and the shortest that it continues."""
-    begun = [row for row in reversed(beyond) if row.begins(beyond[-1].tokens)]
-    return [*beyond[-1:], *sorted(begun, key=lambda row: len(row.tokens))[:1]]
-
-
-@dataclass(eq=False)
-class Row:
-    """An entry, with its tokens spelled out."""
-
-    id: int
-    bucket: Bucket
-    session: str | None
-    origin: Origin
-    tokens: Tokens
-    payload: Payload
-    created: float
-    last_used: float
-    inserted_by: TraceRef | None
-    hits: int = 0
-    kept: bool = False
-    tentative: bool = False
-    guessed_from: int | None = None
-    proven: bool = False
-
-    def facts(self) -> EntryFacts:
-        return EntryFacts(
-            self.id,
-            self.origin,
-            self.session,
-            len(self.tokens),
-            self.payload.nbytes,
-            self.payload.arrays,
-            self.bucket.tenant,
-        )
-
-    def standing(self) -> str:
-        return "KEPT" if self.kept else "ANCHOR" if self.proven else "LIVE"
-
-    def begins(self, tokens: Tokens) -> bool:
-        """Whether it is a strict prefix of `tokens`."""
-        return len(self.tokens) < len(tokens) and shared_tokens(self.tokens, tokens) == len(self.tokens)
-
-
-@dataclass(frozen=True)
-class Answer:
-    """What a lookup should find: (entry facts, tokens to restore, last use), best first."""
-
-    candidates: tuple[tuple[EntryFacts, int, float], ...]
-    reason: Miss
-    common_prefix_tokens: int
-    prompt_tokens: int
-    at: float
-    tenant: str
+from app.vocabulary import Miss, Origin, Rejection, Removal, StoreCall
+from tests.property.oracle_lookup import Answer, look
+from tests.property.oracle_rows import Row, Rows, Tokens
 
 
 @dataclass
-class Oracle:
-    """The store's rules over `rows`, the least recently used first.
-
-    A row that is `kept` was superseded and stays as an ancestor; a system row is `proven` by its first hit.
-    """
+class Oracle(Rows):
+    """The store's rules over `rows`."""
 
     limits: Limits
     clock: Callable[[], float]
-    rows: list[Row] = field(default_factory=list)
     transactions: list[Transaction] = field(default_factory=list)
     inserted_into: list[tuple[Bucket, str | None]] = field(default_factory=list)
     last_id: int = 0
     quotas: dict[str, int] = field(default_factory=dict)
 
-    # What it holds, always counted anew.
-
-    def leaving(self) -> list[Row]:
-        """The first to go first: kept ancestors, the proven last."""
-        return (
-            [row for row in self.rows if row.kept]
-            + [row for row in self.rows if not row.kept and not row.proven]
-            + [row for row in self.rows if row.proven]
-        )
+    # Lookup.
 
     def has_anchor(self, bucket: Bucket, tokens: Tokens) -> bool:
         self._say(StoreCall.SWEEP, None, self._expire(self.clock()))
@@ -127,81 +43,10 @@ class Oracle:
             row.origin is Origin.SYSTEM and row.bucket == bucket and row.tokens == tokens for row in self.rows
         )
 
-    def of_tenant(self, tenant: str) -> list[Row]:
-        return [row for row in self.leaving() if row.bucket.tenant == tenant]
-
-    def nbytes(self) -> int:
-        return sum(row.payload.nbytes for row in self.rows)
-
-    def arrays(self) -> int:
-        return sum(row.payload.arrays for row in self.rows)
-
-    def occupancy(self) -> Occupancy:
-        by_origin = {}
-        for origin in Origin:
-            mine = [row for row in self.rows if row.origin is origin]
-            by_origin[origin] = (len(mine), sum(row.payload.nbytes for row in mine))
-        oldest_used = min((row.last_used for row in self.rows), default=None)
-        return Occupancy(len(self.rows), self.nbytes(), self.arrays(), by_origin, oldest_used)
-
-    # Lookup.
-
     def find(self, bucket: Bucket, session: str | None, tokens: Tokens) -> Answer:
         now = self.clock()
         self._say(StoreCall.SWEEP, None, self._expire(now))
-        candidates: list[tuple[int, bool, int, Row]] = []
-        common = 0
-        cut_short = False
-        minimum = self.limits.min_prefix_tokens
-        if not self.limits.enabled:
-            reason = Miss.DISABLED
-        elif len(tokens) <= minimum:
-            reason = Miss.TOO_SHORT
-        elif not self.of_tenant(bucket.tenant):
-            reason = Miss.EMPTY
-        else:
-            own = [r for r in self._of(bucket, session) if r.origin is not Origin.SYSTEM]
-            system = [r for r in self.rows if r.bucket == bucket and r.origin is Origin.SYSTEM]
-            for group in (own, system):
-                deepest = max((shared_tokens(r.tokens, tokens) for r in group), default=0)
-                common = max(common, deepest)
-                candidates += [
-                    (len(r.tokens), True, self.rows.index(r), r) for r in group if r.begins(tokens)
-                ]
-                beyond = [
-                    r
-                    for r in group
-                    if deepest and shared_tokens(r.tokens, tokens) == deepest and not r.begins(tokens)
-                ]
-                length = min(deepest, len(tokens) - 1)
-                for row in [row for row in asked_to_be_cut(beyond) if row.payload.can_truncate_to(length)][
-                    :1
-                ]:
-                    if length >= minimum:
-                        candidates.append((length, False, self.rows.index(row), row))
-                    else:
-                        cut_short = True
-            reason = self._why(bucket, session, tokens, common, cut_short=cut_short)
-            if candidates:
-                reason = Miss.RESTORE_FAILED
-        candidates.sort(key=lambda each: each[:3], reverse=True)
-        found = tuple((row.facts(), length, row.last_used) for length, _, _, row in candidates)
-        return Answer(found, reason, common, len(tokens), now, bucket.tenant)
-
-    def _why(
-        self, bucket: Bucket, session: str | None, tokens: Tokens, common: int, *, cut_short: bool
-    ) -> Miss:
-        minimum = self.limits.min_prefix_tokens
-        if common > 0:
-            return Miss.TOO_SHORT if cut_short and common < minimum else Miss.DIVERGED
-        for other, its_session in reversed(self.inserted_into):
-            there = self._of(other, session)
-            same = session is not None and its_session == session and other.tenant == bucket.tenant
-            if same and other != bucket and there:
-                if max(shared_tokens(row.tokens, tokens) for row in there) >= minimum:
-                    return Miss.INCOMPATIBLE
-                break
-        return Miss.NO_CANDIDATE
+        return look(self, self.limits, self.inserted_into, (bucket, session, tokens), now)
 
     def hit(self, answer: Answer, choice: int, failed_restores: int, cause: TraceRef | None) -> None:
         facts, length, last_used = answer.candidates[choice]
@@ -272,7 +117,7 @@ class Oracle:
             self.last_id, bucket, session, origin, tokens, payload, now, now, cause, tentative=tentative
         )
         events: list[SnapshotEvent] = []
-        for row in list(self._of(bucket, session)):
+        for row in list(self.of(bucket, session)):
             if row.origin is origin and row.tokens == tokens:
                 events.append(self._remove(row, Removal.REPLACED, now))
         if self.limits.supersede and session is not None and not tentative:
@@ -292,7 +137,7 @@ class Oracle:
         self, bucket: Bucket, session: str, origin: Origin, tokens: Tokens, *, payload: Payload, now: float
     ) -> Iterator[SnapshotEvent]:
         most = self.limits.keep_ancestors
-        older = sorted(self._of(bucket, session), key=lambda row: (len(row.tokens), row.id))
+        older = sorted(self.of(bucket, session), key=lambda row: (len(row.tokens), row.id))
         contained = [r for r in older if r.begins(tokens) and payload.can_truncate_to(len(r.tokens))]
         of_its_kind = [
             r for r in older if r.begins(tokens) and r.origin is origin and r not in contained and not r.kept
@@ -314,7 +159,7 @@ class Oracle:
             for row in [row for row in self.rows if row.tentative and row.guessed_from == number]:
                 if not (row.bucket == bucket and row.tokens == tokens and row.origin is origin):
                     yield self._remove(row, Removal.SUPERSEDED, now)
-        while len(kept := [row for row in self._of(bucket, session) if row.kept]) > most:
+        while len(kept := [row for row in self.of(bucket, session) if row.kept]) > most:
             yield self._remove(kept[0], Removal.SUPERSEDED, now)
 
     def most(self, tenant: str) -> int:
@@ -350,7 +195,7 @@ class Oracle:
         return sorted(
             (
                 row
-                for row in self._of(new.bucket, new.session)
+                for row in self.of(new.bucket, new.session)
                 if row.origin is Origin.BOUNDARY and not row.kept and row.begins(new.tokens)
             ),
             key=lambda row: row.id,
@@ -380,7 +225,7 @@ class Oracle:
         others = [row for row in rows if row not in turn]
         spared = [row for row in turn[1:] if row in self.rows]
         victim = next(iter([row for row in others if not row.proven] + spared + others))
-        own = new.session is not None and victim in self._of(new.bucket, new.session)
+        own = new.session is not None and victim in self.of(new.bucket, new.session)
         return self._evict(victim, reason, now, self_eviction=own)
 
     def refuse(
@@ -423,9 +268,6 @@ class Oracle:
             events.append(self._evict(self.leaving()[0], Removal.PRESSURE, now))
         self._say(StoreCall.SHED, cause, events)
         return before - self.nbytes()
-
-    def _of(self, bucket: Bucket, session: str | None) -> list[Row]:
-        return [row for row in self.rows if row.bucket == bucket and row.session == session]
 
     def _expire(self, now: float) -> list[SnapshotEvent]:
         ttl = self.limits.ttl_seconds

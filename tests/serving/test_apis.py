@@ -8,7 +8,7 @@ import httpx
 import pytest
 from anthropic import Anthropic
 
-from app.events import Warmup
+from app.vocabulary import Warmup
 from tests.support.process import Samovar, labelled, samovar
 from tests.support.tool_talk import ANSWER, QUESTION, TOOL, TOWNS, make_calling_model, results
 from tests.support.warm_talk import wait_for_warmups

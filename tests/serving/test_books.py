@@ -8,7 +8,7 @@ from collections import Counter
 import httpx
 import pytest
 
-from app.events import Miss, Origin, Rejection, Removal
+from app.vocabulary import Miss, Origin, Rejection, Removal
 from tests.support.otlp_receiver import OtlpReceiver, attributes_of
 from tests.support.process import Samovar, labelled, samovar, total
 

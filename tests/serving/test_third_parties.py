@@ -1,23 +1,18 @@
 """Other people's clients, unmodified, against a real server: they talk, call tools, and see cached tokens."""
 
-import hashlib
 import json
-import os
 import re
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
-import platformdirs
 import pytest
 
+from tests.support.client_programs import client_commands, run_client
 from tests.support.process import Samovar, samovar
 from tests.support.tool_talk import ANSWER, QUESTION, TOWNS, make_calling_model
 
-ROOT = Path(__file__).parents[2]
-PINS = ROOT / "constraints" / "clients.txt"
 PROGRAMS = Path(__file__).with_name("clients")
 ASKED = str(QUESTION["content"])
 
@@ -26,18 +21,8 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def clients() -> Path:
-    """The commands of an environment with the clients, as they are pinned; made once for all runs."""
-    digest = hashlib.blake2b(PINS.read_bytes(), digest_size=8).hexdigest()
-    environment = platformdirs.user_cache_path("samovar-tests") / f"clients-{digest}"
-    whole = environment / "whole"
-    if not whole.exists():
-        uv = Path(sys.executable).with_name("uv")
-        subprocess.run([uv, "venv", "-q", "--clear", "--python", sys.executable, environment], check=True)
-        into = ("--python", environment / "bin" / "python")
-        pinned = ("--no-deps", "--require-hashes", "-r", PINS)
-        subprocess.run([uv, "pip", "install", "-q", *into, *pinned], check=True)
-        whole.touch()
-    return environment / "bin"
+    """The folder of the clients' commands."""
+    return client_commands()
 
 
 @pytest.fixture(scope="module")
@@ -56,29 +41,10 @@ def alone(server: Samovar) -> Samovar:
     return server
 
 
-def run(*command: str | Path, home: Path) -> subprocess.CompletedProcess[str]:
-    """A client's program, without anything of this environment that could point it elsewhere."""
-    ran = subprocess.run(
-        command,
-        env={
-            "PATH": os.environ["PATH"],
-            "HOME": str(home),
-            # Else LiteLLM asks another host what models cost, and waits for it.
-            "LITELLM_LOCAL_MODEL_COST_MAP": "True",
-        },
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
-    assert ran.returncode == 0, ran.stderr
-    return ran
-
-
 @pytest.mark.parametrize("program", ["with_langchain.py", "with_litellm.py"])
 def test_a_library_talks_calls_its_tool_and_counts_what_was_cached(clients, alone, program, tmp_path):
     """Streamed: every call comes through, so does the answer, and each step after the first is warm."""
-    told = run(clients / "python", PROGRAMS / program, alone.url, alone.model, ASKED, home=tmp_path)
+    told = run_client(clients / "python", PROGRAMS / program, alone.url, alone.model, ASKED, home=tmp_path)
     said = json.loads(told.stdout.splitlines()[-1])
 
     assert said["called"] == list(TOWNS)
@@ -97,7 +63,7 @@ def test_the_llm_command_talks_calls_its_tool_and_shows_what_was_cached(clients,
     )
 
     def llm(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-        return run(
+        return run_client(
             *("env", f"LLM_USER_PATH={tmp_path}", clients / "llm", "-m", "mine", "-u"),
             *("-o", "temperature", "0", *arguments),
             home=tmp_path,

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from app.events import Warmup
+from app.vocabulary import Warmup
 from tests.support.process import labelled, samovar
 from tests.support.scripted_model import make_scripted_model
 from tests.support.templates import HERMES

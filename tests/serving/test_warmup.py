@@ -5,7 +5,7 @@ from typing import Any
 import httpx
 import pytest
 
-from app.events import Warmup
+from app.vocabulary import Warmup
 from benchmarks.warmup_bench import TALKS, own_tokens_of
 from tests.support.process import labelled, samovar, total
 from tests.support.tool_talk import ANSWER, CALLS

@@ -13,19 +13,15 @@ from app.events import (
     CaptureDeclined,
     EngineRebuilt,
     Event,
-    FinishReason,
-    Miss,
-    Origin,
-    Outcome,
     PayloadRestored,
     PayloadSealed,
     RequestEnded,
     TraceRef,
     Transaction,
-    Warmup,
     WarmupEnded,
 )
 from app.telemetry.log_lines import EventLines
+from app.vocabulary import FinishReason, Miss, Origin, Outcome, Warmup
 from tests.shape.documents import code, tables_of
 from tests.telemetry.generations import generation
 from tests.telemetry.log_capture import Written, logging_into

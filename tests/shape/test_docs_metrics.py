@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from app.events import FinishReason, Origin, PayloadRestored, PayloadSealed, StoreCall, Warmup, WarmupEnded
+from app.events import PayloadRestored, PayloadSealed, WarmupEnded
 from app.telemetry.catalogue import CATALOGUE
 from app.telemetry.series import Kind
 from app.telemetry.spans import REMOVAL_SPANS, SUMMARY_SPAN
+from app.vocabulary import FinishReason, Origin, StoreCall, Warmup
 from tests.telemetry.generations import generation
 from tests.telemetry.spans_room import SpansRoom
 from tests.telemetry.store_life import busy_limits, random_life

@@ -4,7 +4,7 @@ import asyncio
 
 from opentelemetry.sdk.trace import ReadableSpan
 
-from app.settings.schema import Telemetry
+from app.settings.sections.telemetry import Telemetry
 from app.telemetry.resource import build_resource
 from tests.shape.documents import code, tables_of
 from tests.support.scripted_engine import WAIT_SECONDS

@@ -54,7 +54,7 @@ def test_the_repository_names_no_package_host_and_no_lock_with_addresses():
     """Pins are names, versions and hashes."""
     pins = sorted((ROOT / "constraints").glob("*.txt"))
 
-    assert len(pins) == 9
+    assert len(pins) == 10
     for file in pins:
         text = file.read_text()
         assert "://" not in text, file.name

@@ -42,12 +42,13 @@ class Faults:
 
     def strike(self, place: str) -> None:
         """Fail, if that was ordered."""
-        file = self._folder / place
-        if not file.exists():
+        # Taken by one rename, so that an order is struck or withdrawn, and never both.
+        taken = self._folder / f".{place}.taken"
+        try:
+            (self._folder / place).rename(taken)
+        except FileNotFoundError:
             return
-        kind = file.read_text()
-        file.unlink()
-        match kind:
+        match taken.read_text():
             case "oom":
                 raise RuntimeError(UNABLE)
             case "kill":

@@ -5,10 +5,10 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from app.errors import RestoreError, UnsupportedCacheError
-from app.events import FinishReason
 from app.scheduler.job import Generated, Job, JobId, Prefilled
 from app.scheduler.ports import Sealed, StepOutput
 from app.snapshots.entry import TokenBytes, pack
+from app.vocabulary import FinishReason
 
 START = b"\0" * 8
 

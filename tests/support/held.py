@@ -8,8 +8,8 @@ from typing import Any
 from app.chat import ChatPrompt, PieceKind, PreparedPrompt, ReplySchema, ToolCall, ToolUse
 from app.engine.chat_model import ServedChatModel
 from app.engine.loader import LoadedModel
-from app.events import FinishReason
 from app.scheduler.job import Constraint, Generated, Job, Sampling
+from app.vocabulary import FinishReason
 from tests.support.jobs import make_job
 
 FIELD = "response_format"

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from app.events import Origin
 from app.scheduler.job import Boundary, Job, JobId
 from app.snapshots.entry import Bucket, pack
+from app.vocabulary import Origin
 
 BUCKET = Bucket(model="tiny", cache_signature="chain")
 

@@ -27,9 +27,9 @@ from app.api.ports import (
 )
 from app.api.stream import LoopSink
 from app.errors import RequestError
-from app.events import FinishReason, Miss, Origin, Warmup
 from app.scheduler.job import Boundary, Delta, Failed, Generated, Job, JobId, Started, TokenLogprob, Walk
 from app.snapshots.entry import Bucket, pack
+from app.vocabulary import FinishReason, Miss, Origin, Warmup
 
 THINK, ANSWER, CALL, END_OF_TURN = "⟨", "⟩", "⟦", "\x04"
 """Tokens without text: what follows is reasoning, content, a tool call; the turn is over.
@@ -66,6 +66,11 @@ class CharacterModel:
         self.context_length = context_length
         self.prepared: list[tuple[ChatPrompt, str, str]] = []
         """Every conversation rendered, with its session and tenant."""
+        self.forgot: list[tuple[str | None, str | None]] = []
+        """Each tenant and session whose prompts were to be forgotten."""
+
+    def forget(self, tenant: str | None = None, session: str | None = None) -> None:
+        self.forgot.append((tenant, session))
 
     def prepare(self, prompt: ChatPrompt | TextPrompt, *, session: str, tenant: str) -> PreparedPrompt:
         if isinstance(prompt, ChatPrompt):

@@ -23,11 +23,11 @@ from app.api.stream import LoopSink, OpenRequests
 from app.bus import discard
 from app.clock import monotonic
 from app.errors import ModelError, SamovarError
-from app.events import FinishReason
 from app.listener import reserve_address
 from app.scheduler.job import Delta, Generated, Job, JobId, Started
 from app.server import run
 from app.supervision.notify import notifier
+from app.vocabulary import FinishReason
 from tests.support.scripted_engine import BULK, CharacterModel, ScriptedEngine
 
 STEP_SECONDS = 0.005

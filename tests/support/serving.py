@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import itertools
 import json
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -22,6 +22,8 @@ from app.auth.keyring import Keyring
 from app.clock import Clock, monotonic
 from app.events import Event, RequestEnded
 from app.listener import listening, reserve_address, url_of
+from app.snapshots.limits import Limits as StoreLimits
+from app.snapshots.stats import Tally, stats_payload, tenant_payload
 from tests.support.scripted_engine import WAIT_SECONDS, CharacterModel, ScriptedEngine
 
 MAX_REQUEST_BYTES = 64 * 1024
@@ -66,6 +68,15 @@ class Serving:
         """The one finished span of that name."""
         (span,) = (span for span in self.spans.get_finished_spans() if span.name == name)
         return span
+
+
+def cache_numbers(tenant: str | None) -> Mapping[str, Any]:
+    """The numbers of a store that has done nothing yet."""
+    reading = Tally().read(tenant)
+    limits = StoreLimits(capacity_bytes=2**30, max_entries=7, ttl_seconds=None, min_prefix_tokens=1)
+    if tenant is None:
+        return stats_payload(reading, limits, now=0.0)
+    return {"tenant": tenant, **tenant_payload(reading, limits, quota=None)}
 
 
 def echo_accept(accept: str) -> tuple[bytes, str]:
@@ -116,7 +127,7 @@ async def serving(
             unix_seconds=lambda: 1_800_000_000.5,
             new_id=lambda: f"{next(ids):08d}",
             metrics=render if metrics else None,
-            cache_stats=lambda tenant: {"snapshot_entries": 7, "of": tenant},
+            cache_stats=cache_numbers,
             limits=Limits(
                 max_request_bytes=MAX_REQUEST_BYTES,
                 request_seconds=request_seconds,
@@ -163,7 +174,11 @@ class RawClient:
         """Send one chat request and read nothing."""
         body = json.dumps(chat_body(**fields)).encode()
         head = f"POST /v1/chat/completions HTTP/1.1\r\nhost: test\r\ncontent-length: {len(body)}\r\n\r\n"
-        self._writer.write(head.encode() + body)
+        await self.send(head.encode() + body)
+
+    async def send(self, sent: bytes) -> None:
+        """Send these bytes as they are."""
+        self._writer.write(sent)
         await self._writer.drain()
 
     async def read_until(self, text: bytes) -> bytes:

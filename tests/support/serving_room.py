@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from math import inf
 from typing import Any
 
-from app.events import Event, FinishReason, GenerationEnded
+from app.events import Event, GenerationEnded
 from app.scheduler.admission import Admission
 from app.scheduler.core import Scheduler
 from app.scheduler.job import Delta, Failed, Generated, Job, JobId, Started
@@ -17,6 +17,7 @@ from app.scheduler.warmup_queue import WarmupQueue
 from app.snapshots.limits import Limits
 from app.snapshots.stats import Tally
 from app.snapshots.store import SnapshotStore
+from app.vocabulary import FinishReason
 from tests.support.clock import ManualClock
 from tests.support.hash_chain import HashChainDecoder
 

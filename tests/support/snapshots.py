@@ -3,22 +3,13 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from app.events import (
-    Event,
-    Miss,
-    Origin,
-    Rejection,
-    Removal,
-    SnapshotEvent,
-    SnapshotRemoved,
-    TraceRef,
-    Transaction,
-)
+from app.events import Event, SnapshotEvent, SnapshotRemoved, TraceRef, Transaction
 from app.snapshots.entry import Bucket, pack
 from app.snapshots.limits import Limits
 from app.snapshots.lookup import Found
 from app.snapshots.stats import Tally
 from app.snapshots.store import SnapshotStore
+from app.vocabulary import Miss, Origin, Rejection, Removal
 from tests.support.clock import ManualClock
 
 BUCKET = Bucket(model="demo", cache_signature="kv", template_signature="chat", tenant="acme")

@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx
 
-from app.events import Warmup
+from app.vocabulary import Warmup
 from tests.support.process import Samovar, labelled
 
 WAIT_SECONDS = 60

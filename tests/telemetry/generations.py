@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from app.events import FinishReason, GenerationEnded
+from app.events import GenerationEnded
+from app.vocabulary import FinishReason
 
 BEGAN = 1000.0
 """When its clock began; everything below is told from there."""

@@ -9,14 +9,14 @@ from prometheus_client.openmetrics import parser as openmetrics
 from prometheus_client.parser import text_string_to_metric_families
 
 from app.bus import Bus
-from app.events import Event, Origin
+from app.events import Event
 from app.snapshots.capacity import Capacity
 from app.snapshots.entry import pack
 from app.snapshots.limits import Limits
 from app.snapshots.stats import Tally
 from app.snapshots.store import SnapshotStore
-from app.telemetry.catalogue import Sink
 from app.telemetry.counting import Counting
+from app.telemetry.label_values import Sink
 from app.telemetry.metrics import Build, Model, declare, render
 from app.telemetry.scrape import (
     ScrapedSeries,
@@ -29,6 +29,7 @@ from app.telemetry.scrape import (
 )
 from app.telemetry.step_tokens import StepTokens
 from app.telemetry.token_gaps import TokenGaps
+from app.vocabulary import Origin
 from tests.support.clock import ManualClock
 from tests.support.snapshots import BUCKET, Block, limits
 

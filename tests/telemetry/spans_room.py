@@ -9,15 +9,16 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import SpanContext
 
 from app.bus import Bus, Listener
-from app.events import Event, Origin, TraceRef
+from app.events import Event, TraceRef
 from app.snapshots.entry import pack
 from app.snapshots.limits import Limits
 from app.snapshots.stats import Tally
 from app.snapshots.store import SnapshotStore
-from app.telemetry.catalogue import Sink
+from app.telemetry.label_values import Sink
 from app.telemetry.session_hash import SessionHash
 from app.telemetry.spans import EventSpans
 from app.telemetry.tracing import build_tracer_provider
+from app.vocabulary import Origin
 from tests.support.clock import ManualClock
 from tests.support.snapshots import BUCKET, Block, limits
 from tests.telemetry.generations import BEGAN

@@ -2,8 +2,8 @@
 
 import random
 
-from app.events import Miss, Origin, Rejection
 from app.snapshots.limits import Limits
+from app.vocabulary import Miss, Origin, Rejection
 from tests.support.snapshots import limits
 from tests.telemetry.spans_room import SpansRoom
 

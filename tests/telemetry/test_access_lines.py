@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 import structlog
 
-from app.events import Event, FinishReason, Miss, Outcome, RequestEnded, TraceRef
+from app.events import Event, RequestEnded, TraceRef
 from app.telemetry.log_lines import EventLines
 from app.telemetry.logs import Level
+from app.vocabulary import FinishReason, Miss, Outcome
 from tests.telemetry.generations import generation
 from tests.telemetry.log_capture import Written, logging_into
 from tests.telemetry.spans_room import HASH_SESSION

@@ -2,21 +2,10 @@
 
 import pytest
 
-from app.events import (
-    CaptureDeclined,
-    EngineRebuilt,
-    FinishReason,
-    Miss,
-    Origin,
-    Outcome,
-    PayloadRestored,
-    PayloadSealed,
-    Rejection,
-    Removal,
-    RequestEnded,
-)
+from app.events import CaptureDeclined, EngineRebuilt, PayloadRestored, PayloadSealed, RequestEnded
 from app.snapshots.entry import pack
-from app.telemetry.catalogue import DEPARTURES, Departure
+from app.telemetry.label_values import DEPARTURES, Departure
+from app.vocabulary import FinishReason, Miss, Origin, Outcome, Rejection, Removal
 from tests.support.jobs import make_job
 from tests.support.serving_room import ServingRoom
 from tests.support.snapshots import BUCKET, Block, limits

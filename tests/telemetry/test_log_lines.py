@@ -9,8 +9,6 @@ from app.events import (
     CaptureDeclined,
     EngineRebuilt,
     Event,
-    Origin,
-    Outcome,
     PayloadRestored,
     PayloadSealed,
     RequestEnded,
@@ -18,6 +16,7 @@ from app.events import (
 )
 from app.telemetry.log_lines import EventLines
 from app.telemetry.logs import Level
+from app.vocabulary import Origin, Outcome
 from tests.support.jobs import make_job
 from tests.support.serving_room import ServingRoom
 from tests.support.snapshots import Heard, limits

@@ -7,10 +7,12 @@ import pytest
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
-from app.events import Outcome, RequestEnded, TraceRef
-from app.telemetry.catalogue import CATALOGUE, OTHER
+from app.events import RequestEnded, TraceRef
+from app.telemetry.catalogue import CATALOGUE
+from app.telemetry.label_values import OTHER
 from app.telemetry.metrics import Model, declare, render
 from app.telemetry.series import Kind, Series
+from app.vocabulary import Outcome
 from tests.telemetry.generations import BEGAN, generation
 from tests.telemetry.metrics_room import (
     BUILD,

@@ -3,8 +3,9 @@
 import itertools
 from dataclasses import astuple
 
-from app.events import Event, FinishReason, Miss, Outcome, RequestEnded
+from app.events import Event, RequestEnded
 from app.telemetry.recent_requests import MOST_REQUESTS, RecentRequest, RecentRequests
+from app.vocabulary import FinishReason, Miss, Outcome
 from tests.telemetry.generations import generation
 from tests.telemetry.spans_room import HASH_SESSION
 

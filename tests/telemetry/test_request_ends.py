@@ -1,7 +1,8 @@
 """Ends of requests and of their jobs find each other, and what finds none is not kept for ever."""
 
-from app.events import GenerationEnded, Outcome, RequestEnded
+from app.events import GenerationEnded, RequestEnded
 from app.telemetry.request_ends import MAX_UNCLAIMED, RequestEnds
+from app.vocabulary import Outcome
 from tests.telemetry.generations import generation
 
 

@@ -3,17 +3,8 @@
 import pytest
 from opentelemetry.trace import StatusCode
 
-from app.events import (
-    CaptureDeclined,
-    EngineRebuilt,
-    FinishReason,
-    Origin,
-    Outcome,
-    PayloadRestored,
-    PayloadSealed,
-    Rejection,
-    RequestEnded,
-)
+from app.events import CaptureDeclined, EngineRebuilt, PayloadRestored, PayloadSealed, RequestEnded
+from app.vocabulary import FinishReason, Origin, Outcome, Rejection
 from tests.telemetry.generations import generation
 from tests.telemetry.spans_room import (
     CLOCK_START,

@@ -9,10 +9,11 @@ import threading
 import pytest
 from prometheus_client import CollectorRegistry
 
-from app.events import Miss, Rejection, Removal
 from app.snapshots.sizing import Part, StateSize, for_conversations
-from app.telemetry.catalogue import LAST_STEP, Sink
+from app.telemetry.catalogue import LAST_STEP
+from app.telemetry.label_values import Sink
 from app.telemetry.scrape import ScrapedSeries, level_readings, limits_reading
+from app.vocabulary import Miss, Rejection, Removal
 from tests.support.snapshots import limits
 from tests.telemetry.metrics_room import Gauges, MetricsRoom, total
 

@@ -4,13 +4,9 @@ from collections import Counter
 
 import pytest
 
-from app.events import (
-    Origin,
-    PayloadRestored,
-    PayloadSealed,
-    TraceRef,
-)
+from app.events import PayloadRestored, PayloadSealed, TraceRef
 from app.telemetry.spans import MAX_REMOVAL_SPANS, SUMMARY_SPAN
+from app.vocabulary import Origin
 from tests.support.snapshots import limits
 from tests.telemetry.generations import generation
 from tests.telemetry.spans_room import (

@@ -1,6 +1,7 @@
 """Warm-ups as an operator sees them: counted by outcome, and a span where something was computed."""
 
-from app.events import TraceRef, Warmup, WarmupEnded
+from app.events import TraceRef, WarmupEnded
+from app.vocabulary import Warmup
 from tests.telemetry.metrics_room import MetricsRoom
 from tests.telemetry.spans_room import SpansRoom, attributes, is_child, names
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-VERBS = {"serve", "chat", "config", "keys", "cache", "launchd", "starts", "completion"}
+VERBS = {"serve", "chat", "config", "keys", "cache", "bench", "launchd", "starts", "completion"}
 
 BASH = """
 source "$1"

@@ -10,7 +10,7 @@ from app.auth.keyring import Keyring
 from app.cli import main
 from app.errors import ConfigurationError
 from app.keys import load_keys, reload_keys
-from app.settings.schema import Auth
+from app.settings.sections.auth import Auth
 
 SECRET = "sk-samovar-0123456789"
 OTHER = "sk-samovar-9876543210"

@@ -8,10 +8,10 @@ import pytest
 
 from app.api import ports
 from app.errors import ModelError, RequestError
-from app.events import Removal
 from app.progress import Step
 from app.runtime import Milestones, ServingEngine
 from app.scheduler.worker import Phase, Worker
+from app.vocabulary import Removal
 from tests.support.jobs import make_job
 from tests.support.serving_room import ServingRoom
 

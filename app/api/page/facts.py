@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from app.events import Miss, Outcome
+from app.vocabulary import Miss, Outcome
 
 
 class RecentRequest(Struct, frozen=True, kw_only=True):

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from app.telemetry import catalogue as c
+from app.telemetry.label_values import DEPARTURES, Capability
 from tests.ops.dashboards.book import Book, Sample
 
 STEP_SECONDS = 60
@@ -80,7 +81,7 @@ class Server:
     def load_model(self) -> None:
         """The model is there; its kinds of state can be cut back, and batched."""
         self.book.put(c.MODEL, 1, "demo-8b-4bit", "llama", "KVCache")
-        for capability in c.Capability:
+        for capability in Capability:
             self.book.put(c.CAPABILITY, 1, capability.value)
 
     @property
@@ -93,7 +94,7 @@ class Server:
         self.book.add(c.REMOVALS, 1, reason)
         self.book.add(c.REMOVED_BYTES, entry.nbytes, reason)
         self.book.observe(c.IDLE_BEFORE_REMOVAL, now - entry.last_used, reason)
-        cause = next(cause for known, cause in c.DEPARTURES.items() if known.value == reason)
+        cause = next(cause for known, cause in DEPARTURES.items() if known.value == reason)
         self.book.observe(c.ENTRY_HITS, entry.hits, cause.value)
         if reason == "lru_bytes":
             self.evicted[name] = (entry.nbytes, now)

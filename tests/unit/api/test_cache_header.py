@@ -3,8 +3,8 @@
 import pytest
 
 from app.api.cache_header import cache_header
-from app.events import Miss
 from app.scheduler.job import Started
+from app.vocabulary import Miss
 
 
 @pytest.mark.parametrize(

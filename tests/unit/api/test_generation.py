@@ -10,7 +10,7 @@ from app.api.ports import ReplyPart, ToolCall, ToolUse
 from app.api.reply import Reply
 from app.api.stream import LoopSink
 from app.errors import RequestError
-from app.events import FinishReason
+from app.vocabulary import FinishReason
 from tests.support.clock import ManualClock
 from tests.support.jobs import make_job
 from tests.support.scripted_engine import (

@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 
 from app.api.ports import Piece, PieceKind, ReplyPart, ToolCall, ToolUse
 from app.api.reply import Reply
-from app.events import FinishReason, Miss
 from app.scheduler.job import Delta, Failed, Generated, Prefilled, Started, TokenLogprob
+from app.vocabulary import FinishReason, Miss
 from tests.support.scripted_engine import ANSWER, CALL, END_OF_TURN, THINK, CharacterText
 
 

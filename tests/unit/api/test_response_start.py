@@ -37,3 +37,20 @@ async def test_a_response_that_has_begun_goes_past_all_of_them() -> None:
 
     assert past_start(SeeingStart(SeeingStart(send, print), print)) is send
     assert past_start(send) is send
+
+
+async def test_a_start_waits_for_what_was_returned_to_be_awaited() -> None:
+    """Nothing of the response is sent before that is done."""
+    order: list[str] = []
+
+    async def send(message: Any) -> None:
+        order.append(message["type"])
+
+    async def first(_start: Any) -> None:
+        order.append("first")
+
+    wrapped = SeeingStart(send, first)
+    await wrapped({"type": "http.response.start", "status": 200, "headers": []})
+    await wrapped({"type": "http.response.body", "body": b"x", "more_body": False})
+
+    assert order == ["first", "http.response.start", "http.response.body"]

@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from app.api.stream import Channel, LoopSink, OpenRequests
-from app.events import FinishReason
 from app.scheduler.job import Delta, Failed, Generated, JobId, Prefilled, Started
+from app.vocabulary import FinishReason
 
 JOB = JobId("job")
 A, B, C = (Generated(token, None, None) for token in (1, 2, 3))

@@ -4,9 +4,9 @@ import pytest
 
 from app.api.token_usage import CacheUse, cache_use
 from app.chat import PreparedPrompt
-from app.events import Miss, Origin
 from app.scheduler.job import Boundary, Started
 from app.snapshots.entry import Bucket, pack
+from app.vocabulary import Miss, Origin
 
 TOKENS = tuple(range(20))
 BUCKET = Bucket(model="m", cache_signature="c")

@@ -11,9 +11,10 @@ from app.api.reasoning_echo import ReasoningEcho
 from app.api.reply import Reply
 from app.api.warmup import Turn, warm_up
 from app.chat import ChatPrompt, ToolUse
-from app.events import FinishReason, Origin, TraceRef, Warmup, WarmupEnded
+from app.events import TraceRef, WarmupEnded
 from app.scheduler.job import Boundary, Delta, Generated, Job
 from app.snapshots.entry import pack
+from app.vocabulary import FinishReason, Origin, Warmup
 from tests.support.jobs import make_job
 from tests.support.scripted_engine import ANSWER, CALL, END_OF_TURN, THINK, CharacterModel, CharacterText
 

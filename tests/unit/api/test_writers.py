@@ -14,8 +14,8 @@ from app.api.reply import Reply
 from app.api.responses.schema import ResponsesRequest
 from app.api.responses.writer import ResponseWriter
 from app.api.writer import Facts, Writer
-from app.events import FinishReason
 from app.scheduler.job import Delta, Generated, Started
+from app.vocabulary import FinishReason
 from tests.support.scripted_engine import (
     ANSWER,
     CALL,

@@ -1,8 +1,9 @@
 """System anchors, ancestors and truncation as jobs see them; every wrong state shows in the reply."""
 
-from app.events import Miss, Origin, PayloadSealed, Rejection, Removal
+from app.events import PayloadSealed
 from app.scheduler.job import Boundary, Started
 from app.snapshots.limits import Limits
+from app.vocabulary import Miss, Origin, Rejection, Removal
 from tests.support.hash_chain import HashChainDecoder, reply_to
 from tests.support.jobs import make_job
 from tests.support.serving_room import ServingRoom

@@ -2,20 +2,13 @@
 
 import pytest
 
-from app.events import (
-    EngineRebuilt,
-    FinishReason,
-    GenerationEnded,
-    Miss,
-    Origin,
-    Rejection,
-    Removal,
-)
+from app.events import EngineRebuilt, GenerationEnded
 from app.scheduler.admission import Ending
 from app.scheduler.core import ENGINE_FAILURE
 from app.scheduler.job import Failed, Prefilled, Started
 from app.scheduler.ports import StepOutput
 from app.snapshots.limits import Limits
+from app.vocabulary import FinishReason, Miss, Origin, Rejection, Removal
 from tests.support.hash_chain import HashChainDecoder, reply_to
 from tests.support.jobs import make_job
 from tests.support.serving_room import ServingRoom

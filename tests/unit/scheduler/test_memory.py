@@ -4,18 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.events import (
-    FinishReason,
-    GenerationEnded,
-    Rejection,
-    Removal,
-    SnapshotRejected,
-    SnapshotRemoved,
-    Transaction,
-)
+from app.events import GenerationEnded, SnapshotRejected, SnapshotRemoved, Transaction
 from app.scheduler.core import NO_MEMORY, QUEUE_TIMEOUT
 from app.scheduler.memory import LOOK_SECONDS, RELIEF_SECONDS
 from app.scheduler.memory_plan import MemoryPlan
+from app.vocabulary import FinishReason, Rejection, Removal
 from tests.support.hash_chain import HashChainDecoder, reply_to
 from tests.support.jobs import make_job
 from tests.support.serving_room import ServingRoom

@@ -1,11 +1,11 @@
 """Two requests that share an uncached prefix do not both compute it."""
 
-from app.events import FinishReason, Origin
 from app.scheduler.admission import Ending
 from app.scheduler.job import Boundary
 from app.scheduler.shared_prefix import UnderWay, promise_of_snapshot
 from app.snapshots.entry import Bucket
 from app.snapshots.limits import Limits
+from app.vocabulary import FinishReason, Origin
 from tests.support.hash_chain import HashChainDecoder, reply_to
 from tests.support.jobs import make_job
 from tests.support.serving_room import ServingRoom

@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.events import Miss, Origin, SnapshotEvent, Transaction
+from app.events import SnapshotEvent, Transaction
 from app.scheduler.job import Boundary, Job, Started
 from app.snapshots.entry import Bucket, pack
 from app.snapshots.stats import tenant_of
+from app.vocabulary import Miss, Origin
 from tests.support.hash_chain import HashChainDecoder, reply_to
 from tests.support.jobs import make_job
 from tests.support.serving_room import ServingRoom

@@ -2,10 +2,11 @@
 
 import pytest
 
-from app.events import FinishReason, GenerationEnded
+from app.events import GenerationEnded
 from app.scheduler.admission import Ending
 from app.scheduler.job import JobId
 from app.snapshots.limits import Limits
+from app.vocabulary import FinishReason
 from tests.support.hash_chain import HashChainDecoder
 from tests.support.jobs import make_job
 from tests.support.serving_room import ServingRoom

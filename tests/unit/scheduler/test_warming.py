@@ -3,19 +3,16 @@
 from app.events import (
     EngineRebuilt,
     GenerationEnded,
-    Origin,
-    Rejection,
-    Removal,
     SnapshotInserted,
     SnapshotRemoved,
     Transaction,
-    Warmup,
     WarmupEnded,
 )
 from app.scheduler.job import Boundary, Started
 from app.scheduler.warming import CHUNK_TOKENS, WORTHWHILE_TOKENS
 from app.scheduler.warmup_queue import MAX_PENDING
 from app.snapshots.limits import Limits
+from app.vocabulary import Origin, Rejection, Removal, Warmup
 from tests.support.hash_chain import HashChainDecoder, reply_to
 from tests.support.jobs import make_job
 from tests.support.serving_room import ServingRoom

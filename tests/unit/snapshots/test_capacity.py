@@ -3,12 +3,13 @@
 import logging
 from dataclasses import dataclass, field
 
-from app.events import Event, Origin
+from app.events import Event
 from app.snapshots.capacity import SLOT_SECONDS, WINDOW_SECONDS, Capacity
 from app.snapshots.entry import pack
 from app.snapshots.limits import Limits
 from app.snapshots.sizing import Basis, Recommendation
 from app.snapshots.store import SnapshotStore
+from app.vocabulary import Origin
 from tests.support.clock import ManualClock
 from tests.support.snapshots import BUCKET, Block, limits
 

@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from app.events import Origin, Removal
 from app.snapshots.stats import stats_payload
+from app.vocabulary import Origin, Removal
 from tests.support.snapshots import Heard, limits
 
 

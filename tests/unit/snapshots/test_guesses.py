@@ -1,10 +1,10 @@
 """What the store does with a guess at the next turn: it costs nobody anything, and goes when it was wrong."""
 
-from app.events import Origin, Rejection, Removal
 from app.snapshots.entry import pack
 from app.snapshots.limits import Limits
 from app.snapshots.stats import Tally
 from app.snapshots.store import SnapshotStore
+from app.vocabulary import Origin, Rejection, Removal
 from tests.support.hash_chain import ChainPayload
 from tests.support.jobs import BUCKET
 

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from app.events import Origin
 from app.snapshots.entry import pack
+from app.vocabulary import Origin
 from tests.support.snapshots import BUCKET, Heard, limits
 
 TOOLS = replace(BUCKET, template_signature="tools")

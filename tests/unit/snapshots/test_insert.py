@@ -4,17 +4,10 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from app.events import (
-    Origin,
-    Rejection,
-    Removal,
-    SnapshotInserted,
-    SnapshotRejected,
-    SnapshotRemoved,
-    TraceRef,
-)
+from app.events import SnapshotInserted, SnapshotRejected, SnapshotRemoved, TraceRef
 from app.snapshots.entry import pack
 from app.snapshots.store import SnapshotStore
+from app.vocabulary import Origin, Rejection, Removal
 from tests.support.snapshots import BUCKET, Block, Heard, limits
 
 A, B, C = [1, 2], [1, 2, 3, 4], [1, 2, 3, 4, 5, 6]

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from app.errors import ConfigurationError
-from app.events import Rejection, Removal
 from app.snapshots.limits import Limits
+from app.vocabulary import Rejection, Removal
 from tests.support.snapshots import limits
 
 

@@ -4,9 +4,10 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from app.events import LookupHit, LookupMissed, Miss, Origin
+from app.events import LookupHit, LookupMissed
 from app.snapshots.entry import pack
 from app.snapshots.store import SnapshotStore
+from app.vocabulary import Miss, Origin
 from tests.support.snapshots import BUCKET, Heard, limits
 
 PROMPT = range(1, 140)

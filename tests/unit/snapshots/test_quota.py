@@ -2,9 +2,10 @@
 
 from dataclasses import replace
 
-from app.events import Growth, LookupMissed, Origin, Rejection, Removal, SnapshotRejected
+from app.events import LookupMissed, SnapshotRejected
 from app.snapshots.entry import pack
 from app.snapshots.store import SnapshotStore
+from app.vocabulary import Growth, Origin, Rejection, Removal
 from tests.support.clock import ManualClock
 from tests.support.snapshots import BUCKET, Block, Heard, limits
 

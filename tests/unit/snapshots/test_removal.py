@@ -5,9 +5,9 @@ import weakref
 
 import pytest
 
-from app.events import Origin, Removal, StoreCall
 from app.snapshots.entry import pack
 from app.snapshots.store import Cleared
+from app.vocabulary import Origin, Removal, StoreCall
 from tests.support.snapshots import BUCKET, Block, Heard, limits
 
 # Time to live.

@@ -1,7 +1,7 @@
 """Who goes first: kept ancestors before all others, system prompts that proved useful after all others."""
 
-from app.events import Origin, Removal
 from app.snapshots.entry import pack
+from app.vocabulary import Origin, Removal
 from tests.support.snapshots import BUCKET, Heard, limits
 
 PROMPT = range(1, 140)

@@ -2,8 +2,9 @@
 
 import json
 
-from app.events import CaptureDeclined, Miss, Origin, Rejection, Removal
+from app.events import CaptureDeclined
 from app.snapshots.stats import HIT, Tally, stats_payload
+from app.vocabulary import Miss, Origin, Rejection, Removal
 from tests.support.snapshots import Heard, limits
 
 TURN = [1, 2, 3, 4]

@@ -3,9 +3,10 @@
 from dataclasses import replace
 from typing import Any
 
-from app.events import LookupHit, Origin, Removal, SnapshotRemoved
+from app.events import LookupHit, SnapshotRemoved
 from app.snapshots.entry import pack
 from app.snapshots.store import SnapshotStore
+from app.vocabulary import Origin, Removal
 from tests.support.clock import ManualClock
 from tests.support.snapshots import BUCKET, Block, limits
 

@@ -4,11 +4,12 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from app.events import Event, Origin, Transaction
+from app.events import Event, Transaction
 from app.snapshots.entry import pack
 from app.snapshots.limits import Limits
 from app.snapshots.stats import Tally
 from app.snapshots.store import SnapshotStore
+from app.vocabulary import Origin
 from tests.support.snapshots import BUCKET, Block, limits
 
 THREADS, TURNS = 16, 32

@@ -4,21 +4,11 @@ from itertools import count
 
 import pytest
 
-from app.events import (
-    Demand,
-    Event,
-    LookupMissed,
-    Miss,
-    Occupancy,
-    Origin,
-    SnapshotRemoved,
-    StoreCall,
-    TraceRef,
-    Transaction,
-)
+from app.events import Demand, Event, LookupMissed, Occupancy, SnapshotRemoved, TraceRef, Transaction
 from app.snapshots.entry import pack
 from app.snapshots.outbox import Outbox
 from app.snapshots.store import SnapshotStore
+from app.vocabulary import Miss, Origin, StoreCall
 from tests.support.snapshots import BUCKET, Block, Heard, limits
 
 CAUSE = TraceRef(trace_id=1, span_id=2, sampled=True)

@@ -4,9 +4,10 @@ from collections.abc import Iterable
 
 import pytest
 
-from app.events import EntryFacts, Origin
+from app.events import EntryFacts
 from app.snapshots.entry import Entry, pack
 from app.snapshots.tree import Node, PrefixTree
+from app.vocabulary import Origin
 from tests.support.snapshots import BUCKET, Block
 
 

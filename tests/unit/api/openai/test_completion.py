@@ -9,8 +9,8 @@ import msgspec
 from app.api.openai.completion import CompletionWriter
 from app.api.ports import ToolUse
 from app.api.reply import Reply
-from app.events import FinishReason
 from app.scheduler.job import Generated, Started, TokenLogprob
+from app.vocabulary import FinishReason
 from tests.support.scripted_engine import ANSWER, CALL, END_OF_TURN, THINK, CharacterModel, CharacterText
 
 WRITER = CompletionWriter("chatcmpl-1", 17, "scripted", 10, CharacterModel().token_text)
