@@ -16,7 +16,7 @@ OPENBLAS := $(firstword $(wildcard /usr/lib/*/openblas-pthread/libblas.so.3))
 RUN     := $(if $(OPENBLAS),LD_PRELOAD=$(OPENBLAS) )$(BIN)/
 
 .DEFAULT_GOAL := help
-.PHONY: help install tools serve test test-fast check format lock bench clean
+.PHONY: help install tools serve test test-fast check audit format lock bench clean
 
 help:  ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -58,11 +58,29 @@ check: $(STAMP)  ## Static checks: format, lint, types, import direction.
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+AUDITOR := $(VENV)/audit/.whole
+AUDITS  := $(patsubst constraints/%.txt,audit-%,$(wildcard constraints/*.txt))
+.PHONY: audit-npm $(AUDITS)
+
+audit: $(AUDITS) audit-npm  ## Ask public databases for vulnerabilities of all that is pinned (needs the network).
+
+# --strict: a release that the database does not know is a failure, not a line that says so.
+$(AUDITS): audit-%: constraints/%.txt | $(AUDITOR)
+	$(VENV)/audit/bin/pip-audit --strict --disable-pip --require-hashes --progress-spinner off -r $<
+
+audit-npm:
+	npm audit --package-lock-only --prefix grafana/render
+
+$(AUDITOR): constraints/audit.txt | $(STAMP)
+	$(BIN)/uv venv --quiet --allow-existing --python $(PYTHON) $(VENV)/audit
+	$(BIN)/uv pip install --quiet --python $(VENV)/audit/bin/python --no-deps --require-hashes -r constraints/audit.txt
+	@touch $@
+
 format: $(STAMP)  ## Format and fix what can be fixed.
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-BENCHMARKS := store serving turns telemetry structured stall loop warmup budget peer start
+BENCHMARKS := store serving turns turn telemetry structured stall loop warmup budget peer start
 
 bench: $(STAMP)  ## Run the benchmarks (BENCHMARKS="serving turns" for some); results go to benchmarks/results.
 	$(foreach name,$(BENCHMARKS),$(RUN)python -m benchmarks.$(name)_bench && ):
@@ -81,6 +99,7 @@ lock: $(STAMP)  ## Pin the newest allowed versions anew; UPGRADE= keeps those th
 	$(LOCK) $(UPGRADE) --group image -c constraints/default.txt -o constraints/image.txt >/dev/null
 	$(LOCK) $(UPGRADE) --group policy -o constraints/checkov.txt >/dev/null
 	$(LOCK) $(UPGRADE) --group clients -o constraints/clients.txt >/dev/null
+	$(LOCK) $(UPGRADE) --group audit -o constraints/audit.txt >/dev/null
 	$(LOCK) $(UPGRADE) --group peers -o constraints/peers.txt >/dev/null
 
 clean:  ## Remove the virtual environment and caches.

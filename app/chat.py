@@ -43,7 +43,10 @@ class TextPrompt:
 
 
 class Seam(NamedTuple):
-    """Where no token reaches across: before a mark of a text, behind `tokens` tokens. The others count characters."""
+    """Before a mark of a text, which no token reaches across.
+
+    `begins`, `ends`: the mark's characters. `tokens`: how many tokens stand before it.
+    """
 
     begins: int
     ends: int

@@ -1,11 +1,12 @@
 """The `samovar` command: puts its verbs together, turns errors into exit codes. Knows no model, no HTTP."""
 
 import argparse
+import importlib
 import sys
 from collections.abc import Sequence
 
 from app import __version__
-from app.commands import bench, cache, chat, completion, config, keys, launchd, serve, starts
+from app.commands import completion
 from app.commands.arguments import FAILED, INTERRUPTED, Run, verbs, why_unknown
 from app.errors import SamovarError
 
@@ -22,11 +23,17 @@ examples:
   samovar config show                                every setting, and where its value comes from"""
 
 
+_VERBS = ("serve", "chat", "config", "keys", "cache", "bench", "launchd", "starts")
+"""The modules of `app.commands` that have a verb of the same name, in the order that help lists them."""
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; a command line that makes no sense ends in SystemExit(2)."""
     try:
-        parser = _parser()
-        arguments, unknown = parser.parse_known_args(argv)
+        words = sys.argv[1:] if argv is None else argv
+        # A server need not wait for what only other verbs import.
+        parser = _parser([verb for verb in _VERBS if verb in words[:1]] or _VERBS)
+        arguments, unknown = parser.parse_known_args(words)
         if unknown:
             parser.error(why_unknown(unknown[0]))
         run: Run = arguments.run
@@ -39,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return INTERRUPTED
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(names: Sequence[str] = _VERBS) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="samovar",
         description=_ABOUT,
@@ -49,7 +56,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"samovar {__version__}")
     commands = verbs(parser)
-    for verb in (serve, chat, config, keys, cache, bench, launchd, starts):
-        verb.register(commands)
+    for name in names:
+        importlib.import_module(f"app.commands.{name}").register(commands)
     completion.register(commands, parser)
     return parser

@@ -116,9 +116,11 @@ async def listening(
     Raises:
         StartError: nothing can listen there.
     """
+    limit = app.request_max_body_size
+    most_body_bytes = limit if isinstance(limit, int) else 0
     server = Server(
         # Whatever may be sent at all is waited for, and of what may not as much as is sent by mistake.
-        DiscardUnread(app, most_bytes=max(DISCARDED_BYTES, app.request_max_body_size or 0)),
+        DiscardUnread(app, most_bytes=max(DISCARDED_BYTES, most_body_bytes)),
         address=address[0],
         port=address[1],
         # The lifespan is ours: Granian would end it badly where a connection cannot be closed in time.

@@ -11,7 +11,9 @@ import argparse
 import asyncio
 import itertools
 import json
+import os
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -33,6 +35,17 @@ OUR_TOKEN_BYTES = 2 * 30 * 3 * 64 * 4
 
 CONTEXT_TOKENS = 4096
 TALK_TOKENS = 16
+
+
+def llama(options: argparse.Namespace, *, slots: int, cache_mib: int) -> AbstractContextManager[Running]:
+    """Theirs, with so many slots and so much memory for the prompts of others."""
+    return llama_cpp(
+        demo_gguf(),
+        slots=slots,
+        context_tokens=CONTEXT_TOKENS,
+        cache_mib=cache_mib,
+        threads=options.threads,
+    )
 
 
 def chats(
@@ -77,7 +90,7 @@ def speed(options: argparse.Namespace) -> dict[str, Any]:
     folder = str(demo_folder())
     with (
         samovar(folder) as ours,
-        llama_cpp(demo_gguf(), slots=most, context_tokens=CONTEXT_TOKENS, cache_mib=1024) as theirs,
+        llama(options, slots=most, cache_mib=1024) as theirs,
     ):
         return {
             "clients": [
@@ -111,7 +124,7 @@ def budgets(options: argparse.Namespace) -> list[dict[str, Any]]:
         mebibytes = -(-tokens * OUR_TOKEN_BYTES // 2 // 2**20)
         starts = (
             partial(samovar, folder, "--snapshot-capacity-bytes", str(mebibytes * 2 * 2**20)),
-            partial(llama_cpp, demo_gguf(), slots=1, context_tokens=CONTEXT_TOKENS, cache_mib=mebibytes),
+            partial(llama, options, slots=1, cache_mib=mebibytes),
         )
         found = {}
         for start in starts:
@@ -142,6 +155,7 @@ def main() -> None:
     parser.add_argument("--conversations", type=int, default=4, help="that share a budget")
     parser.add_argument("--talk-turns", type=int, default=4, help="turns of each of those")
     parser.add_argument("--shares", default="0.5,1,1.5", help="budgets, in whole conversations")
+    parser.add_argument("--threads", type=int, default=os.cpu_count(), help="of llama.cpp")
     parser.add_argument("--json", type=Path, default=Path("benchmarks/results/peer.json"))
     options = parser.parse_args()
     measured = {**speed(options), "budgets": budgets(options)}
@@ -154,7 +168,7 @@ def main() -> None:
         print(f"turn {turn['turn']}: first token, ours ÷ llama.cpp {turn['first_token_ratio']}")
     for row in measured["budgets"]:
         print(f"room for {row['conversations']:g} of {options.conversations}: {row['servers']}")
-    names = ("pairs", "requests", "max_tokens", "words", "turns", "conversations", "talk_turns")
+    names = ("threads", "pairs", "requests", "max_tokens", "words", "turns", "conversations", "talk_turns")
     asked = {name: getattr(options, name) for name in names}
     options.json.write_text(
         json.dumps(

@@ -1,7 +1,6 @@
 """llama.cpp as a server beside ours: its environment, made from pins once, and its process."""
 
 import hashlib
-import os
 import subprocess
 import sys
 from contextlib import AbstractContextManager
@@ -39,7 +38,7 @@ def peer_version() -> str:
 
 
 def llama_cpp(
-    model: Path, *, slots: int, context_tokens: int, cache_mib: int
+    model: Path, *, slots: int, context_tokens: int, cache_mib: int, threads: int
 ) -> AbstractContextManager[Running]:
     """A server of a GGUF file with so many slots of so many tokens, and so much memory for other prompts."""
     port = free_port()
@@ -49,7 +48,7 @@ def llama_cpp(
         "slots": slots,
         "context-tokens": context_tokens,
         "cache-mib": cache_mib,
-        "threads": os.cpu_count(),
+        "threads": threads,
     }
     command = [str(peer_python()), str(PROGRAM), *(f"--{name}={value}" for name, value in flags.items())]
     return running(LLAMA_CPP, command, port, str(model))

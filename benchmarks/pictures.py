@@ -67,6 +67,7 @@ def turns(figure: Figure, theme: Theme, result: Result) -> None:
         for server, said in result["results"][family][shape].items():
             line(axes, theme, server, range(1, len(said) + 1), [turn["computed_tokens"] for turn in said])
         axes.set_title(f"{family}, {shape}")
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     for axes in grid[-1]:
         axes.set_xlabel("turn")
     for axes in grid[:, 0]:
@@ -142,6 +143,7 @@ def reuse(figure: Figure, theme: Theme, room: Sequence[float], rows: Sequence[Re
         axes.set_ylim(0, 1.05)
         axes.yaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{share:.0%}"))
         axes.set_xlabel(label)
+        axes.set_xticks(room, [f"{each:g}" for each in room])
     computed.legend(frameon=False)
 
 
@@ -153,6 +155,7 @@ def peer_turns(figure: Figure, theme: Theme, result: Result) -> None:
         medians = [median([each["first_token_seconds"] for each in turn["servers"][server]]) for turn in said]
         line(axes, theme, server, [turn["turn"] for turn in said], [1000 * each for each in medians])
     axes.set_xlabel("turn")
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_ylabel("time to first token, ms")
     axes.set_ylim(bottom=0)
     axes.legend(frameon=False)
@@ -174,7 +177,6 @@ def line(axes: Axes, theme: Theme, server: str, across: Sequence[float], up: Seq
         linewidth=1.5,
         label=server,
     )
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
 
 
 Draw = Callable[[Figure, Theme, Result], None]

@@ -6,9 +6,12 @@
 import argparse
 import json
 import statistics
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+from benchmarks import report_servers
+from benchmarks.report_servers import picture
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "benchmarks.md"
@@ -21,12 +24,16 @@ def page(
     *,
     store: Result,
     serving: Result,
-    stall: Result,
-    stall_50k: Result,
+    stalls: Sequence[Result],
     turns: Result,
+    turn: Result,
     telemetry: Result,
     structured: Result,
     soak: Result,
+    budget: Result,
+    peer: Result,
+    loop: Result,
+    start: Result,
 ) -> str:
     """The whole page."""
     return "\n".join(
@@ -35,14 +42,19 @@ def page(
             "",
             "Written by `python -m benchmarks.report` from `benchmarks/results/`. Every number is a ratio of two things",
             "measured in the same run on the same machine: medians, with the smallest and the largest in brackets. Counts are counts.",
-            "`make bench` measures anew.",
+            "`make bench` measures anew, and `samovar bench URL` any server that speaks OpenAI's protocol.",
             "",
             *_serving(serving),
-            *_stall(stall, stall_50k),
+            *_stall(stalls),
             *_turns(turns),
+            *_turn(turn),
+            *report_servers.budget(budget, _machine(budget["machine"])),
+            *report_servers.peer(peer, _machine(peer["machine"])),
             *_store(store),
             *_telemetry(telemetry),
             *_structured(structured),
+            *report_servers.loop(loop, _machine(loop["machine"])),
+            *report_servers.start(start, _machine(start["machine"])),
             *_soak(soak),
         ]
     )
@@ -64,10 +76,11 @@ def _serving(result: Result) -> list[str]:
         f"| {row['clients']} | {_spread(row['throughput_ratio'])} | {_spread(row['first_token_ratio'])} |"
         for row in result["results"]
     ]
-    return [*lines, "", _machine(result["machine"]), ""]
+    shown = picture("serving", "Tokens a second and time to first token beside mlx_lm.server, by clients")
+    return [*lines, "", *shown, _machine(result["machine"]), ""]
 
 
-def _stall(*results: Result) -> list[str]:
+def _stall(results: Sequence[Result]) -> list[str]:
     lines = [
         "## Streams beside a long prompt, beside `mlx_lm.server`",
         "",
@@ -108,6 +121,25 @@ def _turns(result: Result) -> list[str]:
                 f"| {family} | {shape} | {computed[0]} and {computed[1]} | {computed[0] / computed[1]:.2f} "
                 f"| {first[0] / first[1]:.2f} |"
             )
+    shown = picture("turns", "Prompt tokens computed in each turn, beside mlx_lm.server")
+    return [*lines, "", *shown, _machine(result["machine"]), ""]
+
+
+def _turn(result: Result) -> list[str]:
+    lines = [
+        "## A turn on a long history",
+        "",
+        f"The next question of a conversation with as small a model as the arithmetic allows, {result['options']['pairs']} conversations of each length, so that nearly all of the time",
+        "is the server's: the time to its first token where the state is kept, beside the same request cold; and what MLX alone takes for its part (a copy of",
+        "the state, the new tokens, the copy that is kept) beside the whole. [What a warm turn costs](decisions/0015-what-a-warm-turn-costs.md) says where the rest goes.",
+        "",
+        "| model | tokens of history | warm ÷ cold | MLX alone ÷ warm |",
+        "|---|---|---|---|",
+    ]
+    lines += [
+        f"| {row['family']} | {row['tokens']:,} | {_spread(row['warm_to_cold'], digits=3)} | {_spread(row['mlx_to_warm'])} |"
+        for row in result["rows"]
+    ]
     return [*lines, "", _machine(result["machine"]), ""]
 
 
@@ -224,15 +256,19 @@ def current() -> str:
     measured = {
         "store": "store_bench",
         "serving": "serving",
-        "stall": "stall",
-        "stall_50k": "stall_50k",
         "turns": "turns",
+        "turn": "turn",
         "telemetry": "telemetry",
         "structured": "structured",
         "soak": "soak",
+        "budget": "budget",
+        "peer": "peer",
+        "loop": "loop",
+        "start": "start",
     }
     return page(
-        **{name: json.loads((RESULTS / f"{file}.json").read_text()) for name, file in measured.items()}
+        stalls=[json.loads(file.read_text()) for file in sorted(RESULTS.glob("stall*.json"))],
+        **{name: json.loads((RESULTS / f"{file}.json").read_text()) for name, file in measured.items()},
     )
 
 

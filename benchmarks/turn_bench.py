@@ -14,7 +14,8 @@ import json
 import shutil
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -78,9 +79,11 @@ async def first_token_seconds(connection: Connection, messages: Sequence[Message
     return reply.first_token_seconds
 
 
-async def turns(running: Running, tokenizer: Any, tokens: int, pairs: int) -> tuple[list[float], list[float]]:
-    """Seconds of conversations' last turns, warm and cold; the first pair is left out."""
-    warm, cold = [], []
+async def turns(
+    running: Running, tokenizer: Any, tokens: int, pairs: int, bare: Callable[[], float]
+) -> list[dict[str, float]]:
+    """Seconds of conversations' last turns, warm, cold, and MLX's by itself; the first is left out."""
+    measured = []
     async with connected(running.server, monotonic) as connection:
         for pair in range(pairs + 1):
             tag = f"{tokens} {pair}"
@@ -91,11 +94,12 @@ async def turns(running: Running, tokenizer: Any, tokens: int, pairs: int) -> tu
                 {"role": "user", "content": words_of(tag, NEW_WORDS)},
             ]
             await first_token_seconds(connection, history, prompt_cache_key=tag)
-            warm.append(await first_token_seconds(connection, talk, prompt_cache_key=tag))
+            warm = await first_token_seconds(connection, talk, prompt_cache_key=tag)
             # Nothing is remembered of a session that has another name.
-            fields = {"prompt_cache_key": f"{tag}, again", "cache_prompt": False}
-            cold.append(await first_token_seconds(connection, talk, **fields))
-    return warm[1:], cold[1:]
+            again = {"prompt_cache_key": f"{tag}, again", "cache_prompt": False}
+            cold = await first_token_seconds(connection, talk, **again)
+            measured.append({"warm": warm, "cold": cold, "mlx": bare()})
+    return measured[1:]
 
 
 def state_of(network: Any, tokens: Sequence[int], chunk: int = 512) -> SealedState:
@@ -135,23 +139,20 @@ def measure(family: str, folder: Path, options: argparse.Namespace) -> list[dict
     rows = []
     with samovar(path, "--snapshot-capacity-bytes", "1GiB") as running:
         for length in options.lengths:
-            warm, cold = asyncio.run(turns(running, tokenizer, length, options.pairs))
             state = state_of(network, (new * (length // len(new) + 1))[:length])
-            bare = [mlx_seconds(network, state, new) for _ in range(options.pairs + 1)][1:]
-            rows.append(
-                {
-                    "family": family,
-                    "tokens": length,
-                    "warm_seconds": warm,
-                    "cold_seconds": cold,
-                    "mlx_seconds": bare,
-                    "warm_to_cold": spread([w / c for w, c in zip(warm, cold, strict=True)]),
-                    "mlx_share": spread([b / w for b, w in zip(bare, warm, strict=True)]),
-                }
-            )
+            bare = partial(mlx_seconds, network, state, new)
+            seconds = asyncio.run(turns(running, tokenizer, length, options.pairs, bare))
+            row = {
+                "family": family,
+                "tokens": length,
+                "seconds": seconds,
+                "warm_to_cold": spread([each["warm"] / each["cold"] for each in seconds]),
+                "mlx_to_warm": spread([each["mlx"] / each["warm"] for each in seconds]),
+            }
+            rows.append(row)
             print(
-                f"{family:8s} {length:6d} tokens: warm ÷ cold {rows[-1]['warm_to_cold']['median']:.4f}, "
-                f"MLX's share {rows[-1]['mlx_share']['median']:.2f}",
+                f"{family:8s} {length:6d} tokens: warm ÷ cold {row['warm_to_cold']['median']:.4f}, "
+                f"MLX's part of it {row['mlx_to_warm']['median']:.2f}",
                 flush=True,
             )
     return rows

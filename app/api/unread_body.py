@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Coroutine, Iterable
 from typing import Any
 
-from litestar.types import ASGIApp, HTTPResponseStartEvent, Message, Receive, Scope, Send
+from litestar.types import ASGIApp, HTTPReceiveMessage, HTTPResponseStartEvent, Receive, Scope, Send
 
 from app.api.response_start import SeeingStart
 
@@ -67,10 +67,10 @@ class _Body:
         """Whether there is more of it to wait for."""
         return not (self._ended or self._waits)
 
-    async def receive(self) -> Message:
+    async def receive(self) -> HTTPReceiveMessage:
         """The next message for the application, which may also wait for the connection's end in that way."""
         self._waits = False
-        message = await self._receive()
+        message: HTTPReceiveMessage = await self._receive()  # type: ignore[assignment]
         self._ended = message["type"] != "http.request" or not message["more_body"]
         return message
 

@@ -72,7 +72,7 @@ async def measure(server: Server, plan: Plan, tags: Iterator[str], *, clock: Clo
             say(f"{which}: a conversation of {plan.turns} turns")
             talks.append(await _talk(connection, plan, next(tags)))
             for clients, measured in rounds.items():
-                say(f"{which}: {clients} clients")
+                say(f"{which}: clients at a time: {clients}")
                 load = Load(clients, _REQUESTS, plan.words, plan.max_tokens)
                 measured.append(await round_of(connection, load, tags, fields={}))
             say(f"{which}: a long prompt beside {_STREAMS} replies")

@@ -11,7 +11,7 @@ Spread = Mapping[str, float]
 
 def view(summary: Mapping[str, Any]) -> RenderableType:
     """Medians, with the smallest and the largest in brackets."""
-    return Group(_turns(summary["turns"]), _speed(summary["speed"]), _gaps(summary["gaps"]))
+    return Group(_turns(summary["turns"]), "", _speed(summary["speed"]), "", _gaps(summary["gaps"]))
 
 
 def _turns(turns: Sequence[Mapping[str, Any]]) -> Table:

@@ -78,10 +78,16 @@ def _bench(arguments: argparse.Namespace) -> int:
         server = find_model(url, arguments.model, key=arguments.key or client_key())
     with reaching(url, timeout_seconds=SILENT_SECONDS):
         found = run(
-            server, plan, tags, clock=monotonic, say=lambda what: doing.print(f"{what} …", style="dim")
+            server,
+            plan,
+            tags,
+            clock=monotonic,
+            say=lambda what: doing.print(f"{what} …", style="dim", markup=False),
         )
     results = summary(found)
-    Console(highlight=False).print(f"{server.model} at {url}", view(results), sep="\n\n")
+    screen = Console(highlight=False)
+    screen.print(f"{server.model} at {url}\n", markup=False)
+    screen.print(view(results))
     if arguments.json is not None:
         told = {
             "machine": describe_machine(),

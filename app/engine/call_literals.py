@@ -5,7 +5,7 @@ Text in Gemma's literals stands between two marks, with nothing escaped: there i
 
 import keyword
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from app.engine.call_writing import (
@@ -25,19 +25,21 @@ from app.engine.literal_schema import LiteralSchema, Unwritable
 from app.engine.parameter_types import definitions_of, parameters_of
 from app.engine.tool_calls import ToolFormat
 
+_IS_WORD = re.compile(r"\w+").fullmatch
+
 
 def pythonic(style: ToolFormat, tools: Sequence[OfferedTool], mark: Mark) -> CallRules:
     """A list of Python calls. JSON between brackets is Python to the parser, and each value is JSON."""
     rules = [rf"NAME: /[A-Za-z_][A-Za-z0-9_]{{0,63}}/ & ~/{'|'.join(keyword.kwlist)}/"]
     for index, tool in enumerate(tools):
-        _require_name(style, tool, f"[{tool.name}()]")
+        _require_name(style, tool, f"[{tool.name}()]", sayable=all(map(_is_python, tool.name.split("."))))
         if _is_open(tool):
             some = f'NAME "=" {json_rule({})}'
             rules.append(f'call_{index}: {text(f"{tool.name}(")} ({some} (", " {some})*)? ")"')
             continue
         items = [
             (f"{text(f'{name}=')} {json_rule({**definitions_of(tool.schema), **schema})}", needed)
-            for name, schema, needed in _parameters(style, tool, "[{tool}({name}=0)]")
+            for name, schema, needed in _parameters(style, tool, "[{tool}({name}=0)]", is_name=_is_python)
         ]
         rules += _call(f"call_{index}", f"{tool.name}(", items, ")", separator=", ")
     end = mark(style.end)
@@ -53,7 +55,7 @@ def gemma4(style: ToolFormat, tools: Sequence[OfferedTool], mark: Mark) -> CallR
 
 
 def function_gemma(style: ToolFormat, tools: Sequence[OfferedTool], mark: Mark) -> CallRules:
-    """Numbers, truth values and text alone: the parser ends a call at the first brace, and a value at a comma."""
+    """Numbers, truth values and text: the parser ends a call at the first brace, and a value at a comma."""
     return _gemma(style, tools, mark, quote="<escape>", outside="[^}]", flat=True)
 
 
@@ -85,7 +87,7 @@ def _gemma(
             rules += schemas.rules
             continue
         items = []
-        for name, schema, needed in _parameters(style, tool, "call:{tool}{{{name}:0}}"):
+        for name, schema, needed in _parameters(style, tool, "call:{tool}{{{name}:0}}", is_name=_IS_WORD):
             try:
                 items.append((f"{text(f'{name}:')} {schemas.value(schema)}", needed))
             except Unwritable as error:
@@ -107,22 +109,27 @@ def _call(
 
 
 def _parameters(
-    style: ToolFormat, tool: OfferedTool, sample: str
+    style: ToolFormat, tool: OfferedTool, sample: str, *, is_name: Callable[[str], Any]
 ) -> list[tuple[str, Mapping[str, Any], bool]]:
     """Name, schema and need of each parameter whose name the parser reads; `sample` is a call with one."""
     needed = tool.schema.get("required", ())
     found = []
     for name, schema in parameters_of(tool.schema).items():
         written = sample.format(tool=tool.name, name=name)
-        if re.fullmatch(r"\w+", name) and arguments_read(style, tool, written) == {name: 0}:
+        if is_name(name) and arguments_read(style, tool, written) == {name: 0}:
             found.append((name, schema, name in needed))
         elif name in needed:
             raise unsayable(style, tool, f"its parameter '{name}' cannot be read there")
     return found
 
 
-def _require_name(style: ToolFormat, tool: OfferedTool, call: str) -> None:
-    if arguments_read(style, tool, call) != {}:
+def _is_python(name: str) -> bool:
+    """Whether it is a name in Python. The parser reads calls with others as well, but not all values there."""
+    return name.isidentifier() and not keyword.iskeyword(name)
+
+
+def _require_name(style: ToolFormat, tool: OfferedTool, call: str, *, sayable: bool = True) -> None:
+    if not sayable or arguments_read(style, tool, call) != {}:
         raise unsayable(style, tool, "its name is not one that can be read there")
 
 

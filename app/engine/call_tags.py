@@ -43,6 +43,7 @@ class TagForm:
         head, tail: before the parameters and after them.
         opens, closes: before a value and after it.
         ends_text: the part of `closes` that ends a value which is text.
+        ends_call: what would end the call if it came in such a value, besides the mark after the call.
         between: after each parameter.
         around: white space that may stand at a call's edges.
         is_text: whether the parser takes a parameter's value for the text it is.
@@ -61,6 +62,7 @@ class TagForm:
     ends_text: str
     between: str = ""
     around: str = "\n"
+    ends_call: str = ""
     null_is_none: bool = False
     strict_lines: bool = False
     grouped: bool = False
@@ -134,16 +136,17 @@ class _Writer:
         form = self._form
         close = self._mark(form.ends_text)
         null = r"\s*[nN][uU][lL][lL]\s*"
+        ends = {self._style.end, form.ends_call} - {form.ends_text}
         if close.startswith("<"):
-            bound = without(form.ends_text, self._style.end) + (f" & ~/{null}/" if form.null_is_none else "")
+            bound = without(form.ends_text, *sorted(ends)) + (f" & ~/{null}/" if form.null_is_none else "")
             return [f"value: VALUE? {close}", rf"VALUE: /(.|\n)+/{bound}"]
         # The shortest text that ends with the mark.
-        bound = without(self._style.end if self._style.end != form.ends_text else "")
+        bound = without(*sorted(ends))
         bound += f" & ~/{null}{escaped(form.ends_text)}/" if form.null_is_none else ""
         return ["value[lazy]: VALUE", f"VALUE: /{ANY_TEXT}{escaped(form.ends_text)}/{bound}"]
 
     def _values(self, tool: OfferedTool) -> list[tuple[str, str]]:
-        """Each parameter that the form can write, and what a rule says for its value up to the closing tag."""
+        """Each parameter that the form can write, and what a rule says for its value and closing tag."""
         found = []
         for name, schema in parameters_of(tool.schema).items():
             if self._reads(tool, name, "0") is None:
@@ -260,6 +263,7 @@ FORMS: Mapping[str, TagForm] = {
         ends_text="</parameter>",
         between="\n",
         tail="</invoke>",
+        ends_call="</invoke>",
         is_text=_may_be_string,
         null_is_none=True,
         grouped=True,

@@ -66,7 +66,7 @@ def _bar(tell: Callable[[int], None]) -> type:
     """
     furthest = 0
 
-    class Bar(tqdm):  # type: ignore[misc] - it has no types
+    class Bar(tqdm):  # type: ignore[misc]
         monitor_interval = 0
 
         def __init__(self, *args: Any, **options: Any) -> None:

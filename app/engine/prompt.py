@@ -98,10 +98,16 @@ class PromptRenderer:
         prompt = self._tokeniser.tokenise(text, self._memory.nearest((tenant, session), text))
         # What a reply begins with can merge with the last token, and a state of all tokens serves nobody.
         boundary = token_count(prompt.packed) - 1
-        history, declined = self._history(chat, text, continued=continued)
-        if continued or not self._is_repeated(chat, text):
-            repeated = self._tokeniser.tokenise(history, prompt)
-            boundary = min(common_tokens(repeated.packed, prompt.packed), boundary)
+        repeated = not continued and self._is_repeated(chat, text)
+        if repeated and not self._tokenizer.has_thinking:
+            # All of it is history then; each rendering of a long conversation takes milliseconds.
+            history, declined = text, None
+        else:
+            history, declined = self._history(chat, text, continued=continued)
+        if not repeated:
+            boundary = min(
+                common_tokens(self._tokeniser.tokenise(history, prompt).packed, prompt.packed), boundary
+            )
         self._memory.keep((tenant, session), prompt, settled=len(history) or len(text))
         starts_reasoning = self._starts_reasoning(text[len(history) :], prompt, continued=continued)
         return PreparedPrompt(

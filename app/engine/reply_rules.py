@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from llguidance import LLTokenizer
@@ -49,11 +50,24 @@ class ReplyRules:
     def __init__(self, tokenizer: Any, style: ToolFormat | None) -> None:
         self._tokenizer = tokenizer
         self._style = style
-        self._vocabulary = grammar_vocabulary(tokenizer)
-        self._compiler = None if self._vocabulary is None else GrammarCompiler(self._vocabulary)
-        self._thinking = (
-            None if self._vocabulary is None else _thinking(tokenizer, self._vocabulary.vocab_size)
-        )
+
+    # A vocabulary takes up to seconds to read: the first request pays that, not each start of a server whose
+    # clients may ask for no form at all.
+    @cached_property
+    def _vocabulary(self) -> LLTokenizer | None:
+        return grammar_vocabulary(self._tokenizer)
+
+    @cached_property
+    def _compiler(self) -> GrammarCompiler | None:
+        return None if self._vocabulary is None else GrammarCompiler(self._vocabulary)
+
+    @cached_property
+    def _thinking(self) -> Thinking | None:
+        return None if self._vocabulary is None else _thinking(self._tokenizer, self._vocabulary.vocab_size)
+
+    @property
+    def _lead(self) -> str:
+        return "" if self._thinking is None else "LEAD? "
 
     def constraint(
         self,
@@ -90,10 +104,9 @@ class ReplyRules:
         )
 
     def _wanted(self, schema: ReplySchema | None, tools: ToolUse | None) -> _Wanted | None:
-        lead = "" if self._thinking is None else "LEAD? "
         said = () if schema is None else (SchemaAt(schema.schema, schema.field, "the reply"),)
         if tools is None or not (tools.must or schema is not None or any(map(_is_strict, tools.tools))):
-            return None if schema is None else _grammar(f"{lead}{json_rule(schema.schema)}", (), said)
+            return None if schema is None else _grammar(f"{self._lead}{json_rule(schema.schema)}", (), said)
         offered = [_offered(tool, strictly=tools.must) for tool in tools.tools]
         rules = self._calls(offered)
         if rules is None:
@@ -103,9 +116,9 @@ class ReplyRules:
         begin = self._mark(self._begin)
         calls = rules.many if tools.parallel else rules.one
         if tools.must:
-            return _grammar(f"{lead}{begin} {calls}", rules.rules, arguments)
+            return _grammar(f"{self._lead}{begin} {calls}", rules.rules, arguments)
         if schema is not None:
-            start = f"{lead}({json_rule(schema.schema)} | {begin} {calls})"
+            start = f"{self._lead}({json_rule(schema.schema)} | {begin} {calls})"
             return _grammar(start, rules.rules, (*said, *arguments))
         return self._free_text_and(rules, arguments, parallel=tools.parallel)
 

@@ -72,6 +72,20 @@ def test_the_state_at_a_replys_end_continues_the_conversation(tiny, family):
     assert continued.tokens == run(decoder, make_job(longer, max_tokens=8)).tokens
 
 
+@pytest.mark.parametrize("prompt", [PROMPT, PROMPT[: BOUNDARY + 1]], ids=["longer", "one token more"])
+def test_penalties_look_back_over_what_was_restored(tiny, prompt):
+    """A reply is the same whether its prompt's beginning was computed or restored."""
+    decoder = new_decoder(tiny("llama"))
+    sampling = Sampling(presence_penalty=2.0, frequency_penalty=2.0, repetition_penalty=1.8)
+    (sealed,) = run(decoder, make_job(PROMPT, max_tokens=1), stops=[BOUNDARY]).at_stops
+    job = make_job(prompt, max_tokens=30, sampling=sampling)
+
+    cold, restored = run(decoder, job), run(decoder, job, sealed)
+
+    assert restored.tokens == cold.tokens != run(decoder, make_job(prompt, max_tokens=30), sealed).tokens
+    assert restored.at_end.tokens == cold.at_end.tokens == pack([*prompt, *cold.tokens])
+
+
 def test_a_dense_state_cut_back_is_the_shorter_state(tiny):
     """A truncated restore equals cold at every length."""
     decoder = new_decoder(tiny("llama"))

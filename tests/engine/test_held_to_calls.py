@@ -217,11 +217,11 @@ def test_tools_alone_hold_a_reply_to_nothing(holding):
 
 def test_a_way_of_calling_without_a_grammar_is_refused_where_one_is_needed(tmp_path):
     """A forced call and a format beside tools are refused by what asked for them; `strict` stays a wish."""
-    of = Holding(marked_model(tmp_path, ("<|tool_call_start|>", "<|tool_call_end|>"), parser="pythonic"))
-    with pytest.raises(RequestError, match="pythonic") as refused:
+    of = Holding(marked_model(tmp_path, (), parser="kimi_k3"))
+    with pytest.raises(RequestError, match="kimi_k3") as refused:
         of.held(tools=ToolUse(tools=ALL, must=True))
     assert (refused.value.status, refused.value.param) == (400, "tool_choice")
-    with pytest.raises(RequestError, match="pythonic") as refused:
+    with pytest.raises(RequestError, match="kimi_k3") as refused:
         of.held(schema={"type": "object"}, tools=ToolUse(tools=ALL))
     assert (refused.value.status, refused.value.param) == (400, FIELD)
     assert of.held(tools=ToolUse(tools=(tool("weather", strict=True),))) is None

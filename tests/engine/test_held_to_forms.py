@@ -1,4 +1,4 @@
-"""Every form of calls that has a grammar: whatever the grammar allows, mlx-lm's parser reads as that very call."""
+"""Every form of calls that has a grammar: what the grammar allows, mlx-lm's parser reads as that very call."""
 
 import json
 from collections.abc import Callable
@@ -6,7 +6,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from app.chat import ToolUse
@@ -50,7 +50,6 @@ URGES = {
     "longcat": ("</longcat_arg_value>",),
     "minicpm5": ("</param>", "</function>"),
     "minimax_m2": ("</parameter>", "</invoke>"),
-    "muse_spark": ("</atem:parameter>", "</atem:function_calls>"),
     "qwen3_coder": ("\n</parameter>",),
 }
 """What a random walk has to set out for, as it would never come by it."""
@@ -107,14 +106,15 @@ def test_every_form_with_a_grammar_is_tested_here() -> None:
 
 @pytest.mark.parametrize("style", STYLES)
 @settings(
-    max_examples=12,
+    max_examples=8,
     deadline=None,
     derandomize=True,
+    phases=[Phase.explicit, Phase.generate],
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(data=st.data())
 def test_what_is_drawn_from_the_grammar_is_read_as_calls_of_the_schemas(holding, style, data) -> None:
-    """Random tools, random replies: nothing but calls, of tools that are offered, with arguments of their schemas."""
+    """Random tools, random replies: nothing but calls, of offered tools, with arguments of their schemas."""
     offered = data.draw(tools(flat=style in FLAT))
     use = ToolUse(tools=tuple(offered), must=True, parallel=data.draw(st.booleans()))
     said = drawn(holding(style), style, use, seed=data.draw(st.integers(0, 2**32)))
@@ -131,7 +131,9 @@ def test_what_is_drawn_from_the_grammar_is_read_as_calls_of_the_schemas(holding,
 def test_what_models_were_taught_to_write_is_allowed(holding, style) -> None:
     """The family's own text of a call, token by token, up to the end of the turn."""
     if style == "mistral, lists":
-        taught = '[TOOL_CALLS] [{"name": "weather", "arguments": {"town": "Zürich", "days": 3, "hours": [6]}}]'
+        taught = (
+            '[TOOL_CALLS] [{"name": "weather", "arguments": {"town": "Zürich", "days": 3, "hours": [6]}}]'
+        )
     else:
         taught = FORMATS[STYLES[style][0]]
     tool = TOOL
@@ -151,7 +153,7 @@ def test_what_models_were_taught_to_write_is_allowed(holding, style) -> None:
 def test_a_tool_of_any_arguments_is_called_with_any(holding, style) -> None:
     """Where the schema names no parameters, the model may."""
     use = ToolUse(tools=(function("note", {"type": "object"}),), must=True)
-    some = [drawn(holding(style), style, use, seed) for seed in range(12)]
+    some = [drawn(holding(style), style, use, seed) for seed in range(6)]
 
     assert all(call.name == "note" for said in some for call in said.calls)
     assert any(json.loads(call.arguments) for said in some for call in said.calls)
@@ -167,10 +169,8 @@ def test_text_stays_free_until_a_strict_tool_is_called(holding, style) -> None:
     parser = STYLES[style][0]
     urges = (begin, *URGES.get(parser, ()))
     calls = []
-    for seed in range(12):
-        said = of.read(
-            random_reply(of, held_to(of, use), end=END, seed=seed, urges=urges), tools=use
-        )
+    for seed in range(6):
+        said = of.read(random_reply(of, held_to(of, use), end=END, seed=seed, urges=urges), tools=use)
         calls += said.calls
     assert rest
     for call in calls:

@@ -15,7 +15,7 @@ def test_random_use_with_faults_leaves_no_trace(tmp_path, tiny_folder):
     ended = subprocess.run(
         [
             *(sys.executable, "-m", "benchmarks.soak", "--model", str(tiny_folder("llama")), "--faults"),
-            *("--requests", "6000", "--seconds", "40", "--looks", "10", "--json", str(report)),
+            *("--requests", "6000", "--seconds", "30", "--looks", "10", "--json", str(report)),
         ],
         capture_output=True,
         text=True,

@@ -65,6 +65,44 @@ async def test_every_route_is_in_the_table_above() -> None:
     assert routes == listed | {("GET", probe) for probe in PROBES}
 
 
+@pytest.mark.parametrize("public", [True, False])
+async def test_the_schema_says_of_each_route_which_keys_it_takes(public: bool) -> None:
+    """What it names is what the guards ask for: the scheme where they do, and those scopes that are let in."""
+    scopes = {"ann": "inference", "scraper": "metrics", "admin": "admin"}
+    async with serving(keyring=Keyring(KEYS), public=public) as served:
+        document = (await served.client.get("/docs/openapi.json", headers=bearer("admin"))).json()
+        schemes = document["components"]["securitySchemes"]
+        assert {(each["type"], each.get("scheme"), each.get("name")) for each in schemes.values()} == {
+            ("http", "bearer", None),
+            ("apiKey", None, "x-api-key"),
+        }
+        assert all(each["description"] for each in schemes.values())
+        for path, operations in document["paths"].items():
+            for method, operation in operations.items():
+                asked = operation.get("security", [])
+                url = path.replace("{name}", "scripted").replace("{session}", "s")
+                nobody = await served.client.request(method, url)
+                assert (nobody.status_code == 401) == bool(asked), (method, path)
+                named: dict[str, set[str]] = {name: set() for name in schemes}
+                for each in asked:
+                    for name, roles in each.items():
+                        named[name] |= set(roles or scopes.values())
+                for key_name, scope in scopes.items():
+                    said = await served.client.request(method, url, headers=bearer(key_name))
+                    let_in = said.status_code not in (401, 403)
+                    assert let_in == (not asked or scope in named["bearer"]), (method, path, scope)
+                assert named["bearer"] == named["header"]
+
+
+async def test_the_schema_of_a_server_without_keys_asks_for_none() -> None:
+    """A key may be sent all the same."""
+    async with serving() as served:
+        document = (await served.client.get("/docs/openapi.json")).json()
+    asked = [each.get("security", []) for of in document["paths"].values() for each in of.values()]
+    assert any(asked)
+    assert all({} in each for each in asked if each)
+
+
 async def test_probes_ask_for_no_key() -> None:
     """Supervisors have none."""
     async with serving(keyring=Keyring(KEYS), public=True) as served:

@@ -10,6 +10,7 @@ from playwright.async_api import Page
 from app.api.page.facts import SnapshotFill
 from app.api.ports import Phase, Progress
 from app.auth.keyring import Keyring
+from app.vocabulary import Miss
 from tests.http.page_samples import HOSTILE, RECENT, recent
 from tests.support.browser import Scheme, Watched, chromium, opened
 from tests.support.keys import KEYS, SECRETS, bearer
@@ -46,6 +47,7 @@ async def check_shown(watched: Watched, url: str, width: int) -> None:
     for text in ("ready", "1 h 2 min", "scripted", "4,096 tokens", "3.0 GiB of 4.0 GiB", "6.0 GiB"):
         assert text in shown
     assert "The conversations of late need more" in shown
+    assert await page.get_by_role("navigation").get_by_role("link").count() == 4
     fill = page.get_by_role("progressbar", name="Share of the capacity in use")
     assert await fill.evaluate("bar => bar.value") == 0.75
     assert await cells(page) == SHOWN
@@ -98,7 +100,7 @@ async def test_the_page_shows_what_clients_sent_as_text() -> None:
 
 
 async def test_the_page_asks_for_a_key_where_one_is_needed() -> None:
-    """A wrong key is told of; the right one shows the numbers, and stays in this tab."""
+    """A wrong key is told of; the right one shows the numbers and no links, and stays in this tab."""
     async with (
         serving(keyring=Keyring(KEYS), public=True) as served,
         chromium() as browser,
@@ -113,6 +115,34 @@ async def test_the_page_asks_for_a_key_where_one_is_needed() -> None:
         assert not await field.is_visible()
         await page.reload()
         await page.get_by_text("scripted").first.wait_for()
+        assert not await page.get_by_role("navigation").is_visible()
+
+
+async def test_the_page_explains_every_miss() -> None:
+    """In a few words each, for whoever opens them, and as readable as the rest at any width."""
+    async with serving() as served, chromium() as browser, opened(browser, served.url, width=390) as watched:
+        await watched.page.get_by_text("Why a request misses").click()
+        explained = await watched.page.locator("#misses dt").all_inner_texts()
+        words = await watched.page.locator("#misses dd").all_inner_texts()
+        contrasts = await watched.page.evaluate(CONTRASTS)
+        width = await watched.page.evaluate("document.documentElement.scrollWidth")
+
+    assert explained == [str(miss) for miss in Miss]
+    assert all(words)
+    assert {text for text, _ in contrasts} >= {*explained, *words}
+    assert [text for text, ratio in contrasts if ratio < LEAST_CONTRAST] == []
+    assert width <= 390
+
+
+async def test_the_page_tells_a_long_wait_to_the_second() -> None:
+    """A first token that took a minute and a half is not said to have taken one."""
+    slow = recent(time_to_first_token_seconds=102.2)
+    async with (
+        serving(recent_requests=[slow]) as served,
+        chromium() as browser,
+        opened(browser, served.url) as watched,
+    ):
+        await watched.page.get_by_role("cell").get_by_text("1 min 42 s", exact=True).wait_for()
 
 
 async def test_the_page_says_when_the_server_has_gone() -> None:

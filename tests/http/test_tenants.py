@@ -63,6 +63,8 @@ async def test_removal_is_of_one_s_own_sessions_or_an_administrator_s() -> None:
         assert await status("admin", "POST", "/v1/cache/reset?tenant=bob") == 200
         assert await status("admin", "POST", "/v1/cache/reset") == 200
         assert served.engine.resets == ["bob", None]
+        # Nor is a text of theirs kept.
+        assert served.model.forgot == [*served.engine.forgotten, ("bob", None), (None, None)]
 
 
 async def test_every_call_that_removes_is_told_with_who_and_what_came_of_it() -> None:

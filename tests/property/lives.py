@@ -30,6 +30,7 @@ LIMITS: dict[str, Sequence[Any]] = {
 TOKEN = st.sampled_from([1, 257, 70_000])
 TOKENS = st.lists(TOKEN, min_size=2, max_size=6).map(tuple)
 TAILS = st.lists(TOKEN, max_size=3).map(tuple)
+TURNS = st.lists(st.tuples(TOKEN, TOKEN), min_size=1, max_size=3)
 TENANTS = st.sampled_from(["acme", "other"])
 QUOTAS: st.SearchStrategy[dict[str, int]] = st.sampled_from(
     [{"acme": 8}, {"acme": 18}, {"acme": 18, "other": 8}]

@@ -25,8 +25,7 @@ KEEPING = {**ROOMY, "keep_ancestors": (1, 2), "min_prefix_tokens": (1,)}
 DYING = {**KEEPING, "ttl_seconds": (4.0,)}
 TIGHT = {
     **ROOMY,
-    "capacity_bytes": (40, 20),
-    "max_entries": (1_000, 5),
+    "max_entries": (2, 3),
     "ttl_seconds": (None,),
     "min_prefix_tokens": (1,),
     "keep_ancestors": (0,),
@@ -215,6 +214,7 @@ MUTANTS = (
     Mutant(
         "a state that was cut for a request is not raised by it",
         (("succession", "    if not whole:\n", "    if False:\n"),),
+        limits=KEEPING,
     ),
     Mutant(
         "an anchor that is hit goes last",
@@ -281,6 +281,7 @@ MUTANTS = (
                 "self._leaving.superseded_by(entry, walk)",
             ),
         ),
+        limits=KEEPING,
     ),
     Mutant(
         "a guess that is hit takes the place of what it contains",

@@ -27,6 +27,7 @@ from tests.property.lives import (
     TENANTS,
     TOKEN,
     TOKENS,
+    TURNS,
     Place,
 )
 from tests.property.oracle import Oracle
@@ -222,6 +223,19 @@ class StoreMachine(RuleBasedStateMachine):
         back = data.draw(st.integers(0, len(steps)), label="back by")
         self.look_at(place, (*tokens[: len(tokens) - back], data.draw(TOKEN, label="edited to")))
         self.conclude_last(data, None)
+
+    @rule(place=PLACES, tokens=TOKENS, turns=TURNS, data=st.data())
+    def talk(self, place: Place, tokens: Tokens, turns: list[tuple[int, int]], data: st.DataObject) -> None:
+        """A conversation from its system prompt on: each turn's history and its reply are stored."""
+        place = self.at(place)
+        self.insert_at(place, tokens, data, Origin.SYSTEM, tentative=False)
+        for said, reply in turns:
+            tokens = (*tokens, said)
+            self.look_at(place, tokens)
+            self.conclude_last(data, None)
+            self.insert_at(place, tokens, data, Origin.BOUNDARY, tentative=False)
+            tokens = (*tokens, reply)
+            self.insert_at(place, tokens, data, Origin.COMPLETION, tentative=False)
 
     @precondition(lambda self: self.oracle.rows)
     @rule(place=PLACES, data=st.data())

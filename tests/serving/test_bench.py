@@ -60,6 +60,7 @@ def check_whole(printed: str, told: dict[str, Any]) -> None:
         assert f"{turn['computed_tokens']['median']:.0f}" in printed
 
 
+@pytest.mark.slow
 def test_our_server_is_measured_and_agrees_with_what_was_seen(tmp_path, tiny_folder):
     """What is said to be cached is what the server counts, and later turns compute less than they ask."""
     with samovar("--model", str(tiny_folder("llama")), folder=tmp_path) as server:
@@ -76,6 +77,7 @@ def test_our_server_is_measured_and_agrees_with_what_was_seen(tmp_path, tiny_fol
     )
 
 
+@pytest.mark.slow
 def test_another_server_is_measured_by_the_same_command(tmp_path, tiny_folder):
     """mlx-lm's own, which is asked for its model by name."""
     folder = str(tiny_folder("llama"))

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 
 from tests.support.process import Samovar, samovar
@@ -53,6 +54,45 @@ def test_whatever_is_sent_is_answered_as_the_schema_says(server: Samovar, tmp_pa
     )
     assert held.returncode == 0, held.stdout + held.stderr
     assert server.get("/livez").status_code == 200
+
+
+GETS = {
+    "/v1/models/{name}": "/v1/models/llama",
+}
+"""The address of each template that has a parameter."""
+
+
+def test_a_real_answer_of_every_get_is_of_its_schema(server: Samovar, document: Any) -> None:
+    """After a reply, so that there is something to tell of; a body that is JSON validates, with all its fields."""
+    server.client().chat.completions.create(
+        model="llama", messages=[{"role": "user", "content": "Hi"}], max_tokens=2, user="somebody"
+    )
+    gets = [path for path, operations in document["paths"].items() if "get" in operations]
+    assert len(gets) > 7
+    for path in gets:
+        answer = server.get(GETS.get(path, path))
+        assert answer.status_code == 200, path
+        described = document["paths"][path]["get"]["responses"]["200"]["content"]
+        kind = answer.headers["content-type"].partition(";")[0]
+        assert kind in described, path
+        if kind == "application/json":
+            # References are to the document's own components.
+            schema = {**described[kind]["schema"], "components": document["components"]}
+            assert refers_to(document["paths"][path]["get"]["responses"]["200"]) != {"none"}, path
+            jsonschema.Draft202012Validator(schema).validate(answer.json())
+
+
+def test_the_numbers_of_the_store_have_no_field_that_the_schema_does_not_name(
+    server: Samovar, document: Any
+) -> None:
+    """Each number is in the schema, and those that may be missing are told from those that may not."""
+    schema = document["components"]["schemas"]["CacheStats"]
+    stats = server.stats()
+
+    assert stats.keys() <= schema["properties"].keys()
+    assert schema["properties"].keys() - stats.keys() == {"tenant"}
+    assert {"snapshot_entries", "snapshot_hits", "enabled"} <= set(schema["required"])
+    assert "tenant" not in schema["required"]
 
 
 def test_every_operation_is_described_with_all_its_answers(document: Any) -> None:

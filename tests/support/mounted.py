@@ -1,4 +1,4 @@
-"""A program that sees other mounts than the rest of the machine, as `python -m tests.support.mounted SCRIPT …`.
+"""The command among other mounts than the machine's: `python -m tests.support.mounted SCRIPT …`.
 
 SCRIPT is what a shell mounts before `python -m app …` takes its place. Both run in a user namespace, where
 anybody may mount; nothing of it is seen outside, and all of it is gone with the process.
@@ -30,7 +30,10 @@ def main() -> None:
     script, *arguments = sys.argv[1:]
     unshare = shutil.which("unshare")
     assert unshare is not None, "unshare is not installed; it belongs to util-linux"
-    shell = ["sh", "-ec", f'{script}; exec "$@"', "sh", sys.executable, "-m", "app", *arguments]
+    # A BLAS that is preloaded starts threads at once, and a process with threads gets no namespace.
+    preload = os.environ.pop("LD_PRELOAD", "")
+    become = f'{script}; exec env LD_PRELOAD="{preload}" "$@"'
+    shell = ["sh", "-ec", become, "sh", sys.executable, "-m", "app", *arguments]
     os.execv(unshare, [unshare, "--user", "--map-root-user", "--mount", *shell])
 
 

@@ -1,4 +1,4 @@
-"""A reply drawn at random from what a constraint allows, without a model: every token that may come has a chance."""
+"""A reply drawn at random from what a constraint allows, without a model: each token has its chance."""
 
 import random
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ def random_reply(
     end: int,
     seed: int,
     urges: Sequence[str] = (),
-    most_tokens: int = 6000,
+    most_tokens: int = 3000,
 ) -> list[Generated]:
     """Tokens up to the turn's end.
 
@@ -33,13 +33,14 @@ def random_reply(
         most_tokens: longer than any reply that is meant to be drawn.
     """
     chance = random.Random(seed)
+    weights = [_weight(held.vocabulary.decode_bytes([token])) for token in range(held.vocabulary.vocab_size)]
     walk = held.begin()
     said: list[Generated] = []
     urge: list[int] = []
     for _ in range(most_tokens):
         mask = walk.allowed()
         assert walk.failure == ""
-        allowed = [token for token in range(held.vocabulary.vocab_size) if mask[token // 8] >> token % 8 & 1]
+        allowed = [token for token in range(len(weights)) if mask[token // 8] >> token % 8 & 1]
         if not urge and urges and chance.random() < _URGE:
             urge = holding.model.tokenise(chance.choice(urges), special=False)
         if allowed == [end] or (end in allowed and chance.random() < 0.5):
@@ -49,18 +50,15 @@ def random_reply(
         else:
             urge = []
             others = [token for token in allowed if token != end]
-            token = chance.choices(others, [_weight(held, token) for token in others])[0]
+            token = chance.choices(others, [weights[each] for each in others])[0]
         walk.take(token)
         said.append(Generated(token, None, None))
     text = holding.model.text_of([each.token for each in said[-300:]])
     raise AssertionError(f"a reply without an end: … {text}")
 
 
-def _weight(held: ReplyConstraint, token: int) -> float:
-    letter = held.vocabulary.decode_bytes([token])
-    if len(letter) != 1:
-        return 8.0
-    if letter in _CLOSING:
+def _weight(text: bytes) -> float:
+    if len(text) != 1 or text in _CLOSING:
         return 8.0
     # Weak as the tastes of models are for it, white space without end would be.
-    return 0.1 if letter.isspace() else 1.0
+    return 0.1 if text.isspace() else 1.0

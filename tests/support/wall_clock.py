@@ -20,7 +20,7 @@ class WallClock:
         self.set(0)
 
     def set(self, offset_seconds: int) -> None:
-        """Have it differ by so much from the real one, from now on."""
+        """Have it differ by so much from the real one; processes see it within a second."""
         beside = self._file.with_suffix(".new")
         beside.write_text(f"{offset_seconds:+d}\n")
         beside.rename(self._file)
@@ -33,8 +33,8 @@ class WallClock:
             "LD_PRELOAD": ":".join(filter(None, (os.environ.get("LD_PRELOAD"), str(_library())))),
             "FAKETIME_TIMESTAMP_FILE": str(self._file),
             "FAKETIME_DONT_FAKE_MONOTONIC": "1",
-            # Read at each look at the clock, so that no process lags behind the test.
-            "FAKETIME_NO_CACHE": "1",
+            # Read once a second: where each look at the clock reads a file, threads wait for each other.
+            "FAKETIME_CACHE_DURATION": "1",
             "NO_FAKE_STAT": "1",
         }
 

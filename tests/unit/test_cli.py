@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from app import __version__
-from app.cli import main
+from app.cli import _VERBS, _parser, main
 from app.settings.keys import all_keys
 from app.settings.layers import built_in
 
@@ -270,6 +270,33 @@ def test_only_serving_loads_what_serving_needs(argv):
 
     assert done.stdout
     assert done.stderr == "[]\n"
+
+
+@pytest.mark.parametrize("argv", [["serve", "--help"], ["config", "show"]])
+def test_a_verb_loads_nothing_of_other_verbs(argv):
+    """What a chat, a benchmark or a table needs is not imported for a server's sake."""
+    code = (
+        "import sys\n"
+        "from app.cli import main\n"
+        "try:\n    main(sys.argv[1:])\nexcept SystemExit:\n    pass\n"
+        "others = {'httpx', 'plistlib', 'app.bench', 'app.supervision.launchd'}\n"
+        "print(sorted(others.intersection(sys.modules)), file=sys.stderr)\n"
+    )
+
+    done = run(code, *argv)
+
+    assert done.stdout
+    assert done.stderr == "[]\n"
+
+
+@pytest.mark.parametrize("verb", _VERBS)
+def test_a_verb_says_the_same_whether_it_is_alone_or_beside_others(verb):
+    """Its help does not depend on which others were made."""
+
+    def help_of(parser):
+        return parser._subparsers._group_actions[0].choices[verb].format_help()
+
+    assert help_of(_parser([verb])) == help_of(_parser())
 
 
 def test_an_interrupt_before_serving_is_quiet(tmp_path):

@@ -27,6 +27,7 @@ function span(seconds) {
   if (seconds < 1) return `${Math.round(seconds * 1000)} ms`;
   if (seconds < 60) return `${seconds.toFixed(1)} s`;
   const minutes = Math.floor(seconds / 60);
+  if (minutes < 10) return `${minutes} min ${Math.floor(seconds % 60)} s`;
   if (minutes < 60) return `${minutes} min`;
   const hours = Math.floor(minutes / 60);
   return hours < 48 ? `${hours} h ${minutes % 60} min` : `${Math.floor(hours / 24)} d ${hours % 24} h`;
@@ -123,6 +124,8 @@ async function refresh() {
     const body = await answer.json();
     show("shown", false);
     show("key-form", true);
+    // A browser that follows a link sends no key.
+    show("links", false);
     complain(body.error.message);
     return false;
   }
@@ -133,6 +136,7 @@ async function refresh() {
   showStore(overview.snapshots);
   showRequests(overview.requests);
   show("key-form", false);
+  show("links", key === null);
   show("shown", true);
   complain("");
   return true;

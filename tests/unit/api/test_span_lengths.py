@@ -1,6 +1,7 @@
 """A request's spans are as long as it took, whatever becomes of the wall clock meanwhile."""
 
 from types import SimpleNamespace
+from typing import Any
 
 import opentelemetry.sdk.trace
 import pytest
@@ -14,6 +15,16 @@ NOON = 1_800_000_000 * 10**9
 HOUR = 3600 * 10**9
 
 
+class Steady:
+    """A clock that a test moves on."""
+
+    def __init__(self) -> None:
+        self.seconds = 100.0
+
+    def __call__(self) -> float:
+        return self.seconds
+
+
 @pytest.fixture
 def wall(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     """The clock that the SDK reads."""
@@ -25,25 +36,29 @@ def wall(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
 @pytest.mark.parametrize("jump", [-8 * HOUR, 0, 8 * HOUR])
 async def test_a_span_is_as_long_as_the_monotonic_clock_says(wall, jump):
     """The server's and the generation's: both begin when they did, and end two and a half seconds later."""
-    steady = SimpleNamespace(seconds=100.0)
+    steady = Steady()
     spans = InMemorySpanExporter()
     provider = TracerProvider(shutdown_on_exit=False)
     provider.add_span_processor(SimpleSpanProcessor(spans))
     tracer = provider.get_tracer("tests")
 
-    def clock() -> float:
-        return steady.seconds
-
-    async def app(_scope, _receive, _send) -> None:
-        with generation_span(tracer, clock=clock, operation="chat", asked="m", served="m"):
+    async def app(*_: Any) -> None:
+        with generation_span(tracer, clock=steady, operation="chat", asked="m", served="m"):
             steady.seconds += 2.5
             wall.nanoseconds += jump
 
-    scope = {
-        **{"type": "http", "method": "POST", "path": "/x", "path_template": "/x", "scheme": "http"},
-        **{"http_version": "1.1", "headers": [], "client": None, "server": None},
+    scope: Any = {
+        **dict.fromkeys(("client", "server")),
+        "type": "http",
+        "method": "POST",
+        "path": "/x",
+        "path_template": "/x",
+        "headers": [],
+        "http_version": "1.1",
+        "scheme": "http",
     }
-    await TraceRequests(app, tracer, clock)(scope, None, None)
+    nobody: Any = None
+    await TraceRequests(app, tracer, steady)(scope, nobody, nobody)
     finished = spans.get_finished_spans()
 
     assert [span.name for span in finished] == ["chat m", "POST /x"]
