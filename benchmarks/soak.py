@@ -1,6 +1,6 @@
 """A server under random use for a long time: is its memory flat, its ledger exact, and nobody stuck?
 
-`python -m benchmarks.soak --model FOLDER [--requests N] [--seconds N] [--clients N] [--looks N] [--faults]
+`python -m benchmarks.soak [--model FOLDER] [--requests N] [--seconds N] [--clients N] [--looks N] [--faults]
 [--json FILE]`
 
 Clients talk in sessions, stream or wait, leave in the midst of replies, send what cannot be served, and
@@ -33,6 +33,7 @@ from app.bench.machine import describe_machine
 from benchmarks.servers import free_port
 from benchmarks.soak_clients import PATIENCE_SECONDS, Client
 from benchmarks.soak_faults import Faults
+from tests.support.tiny import make_tiny_model
 
 REQUESTS_PER_FAULT = 250
 
@@ -262,7 +263,7 @@ def serving(model: Path, orders: Path | None) -> Iterator[tuple[str, psutil.Proc
 def main() -> None:
     """Soak, print what came of it, write JSON."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--model", type=Path, required=True, help="model folder; a tiny one")
+    parser.add_argument("--model", type=Path, help="folder of a tiny model; a random Llama without it")
     parser.add_argument("--requests", type=int, default=100_000, help="most requests")
     parser.add_argument("--seconds", type=float, default=3600, help="longest time")
     parser.add_argument("--clients", type=int, default=32, help="clients at a time")
@@ -273,7 +274,9 @@ def main() -> None:
     options = parser.parse_args()
     with contextlib.ExitStack() as opened:
         orders = Path(opened.enter_context(tempfile.TemporaryDirectory())) if options.faults else None
-        url, process = opened.enter_context(serving(options.model, orders))
+        own = Path(opened.enter_context(tempfile.TemporaryDirectory()))
+        model = options.model or make_tiny_model(own / "llama", "llama")
+        url, process = opened.enter_context(serving(model, orders))
         result = asyncio.run(soak(url, process, options, orders))
     print(json.dumps({name: result[name] for name in result if name != "looks"}, indent=1))
     asked = {name: getattr(options, name) for name in ("clients", "looks", "seed", "faults")}

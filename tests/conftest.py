@@ -5,7 +5,7 @@ decided by the change alone. The default tries new ones on every run, and finds 
 """
 
 import os
-from collections import Counter
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -35,7 +35,7 @@ def group_of(item: pytest.Item) -> str:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Group the tests, the longest groups first: what is begun last ends last, and should be short."""
     groups = {item: group_of(item) for item in items}
-    seconds = Counter(SECONDS)
+    seconds = defaultdict(float, SECONDS)
     for item, group in groups.items():
         seconds[group] += 20.0 if item.get_closest_marker("slow") else 0.3
         if group != item.nodeid:

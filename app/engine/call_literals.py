@@ -124,7 +124,7 @@ def _parameters(
 
 
 def _is_python(name: str) -> bool:
-    """Whether it is a name in Python. The parser reads calls with others as well, but not all values there."""
+    """Whether it is a name in Python. The parser reads some calls with others as well, but not all values."""
     return name.isidentifier() and not keyword.iskeyword(name)
 
 

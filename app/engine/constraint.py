@@ -8,6 +8,8 @@ from enum import Enum, auto
 
 from llguidance import LLMatcher, LLTokenizer
 
+from app.engine.number_bounds import NumberWalk, TokenDigits
+
 TOO_COMPLEX = "what the reply has to be became too complex to follow; ask for something simpler"
 
 _WORD_BITS = 32
@@ -36,6 +38,8 @@ class ReplyConstraint:
         thinking: None for a model that has no thinking part.
         starts_thinking: whether the reply begins inside it.
         may_think: whether it may begin with one.
+        digits: of the vocabulary, where the answer is JSON as a whole, whose numbers are then kept in bounds.
+        begun: what of the answer is there already.
     """
 
     vocabulary: LLTokenizer
@@ -43,6 +47,8 @@ class ReplyConstraint:
     thinking: Thinking | None = None
     starts_thinking: bool = False
     may_think: bool = False
+    digits: TokenDigits | None = None
+    begun: bytes = b""
 
     def begin(self) -> "ReplyWalk":
         """One reply's way through it, at its beginning."""
@@ -72,6 +78,7 @@ class ReplyWalk:
             self._part = _Part.THINKING
         elif constraint.thinking is not None and constraint.may_think:
             self._part = _Part.BEGINNING
+        self._numbers = None if constraint.digits is None else NumberWalk(constraint.digits, constraint.begun)
         self._opened = 0
         self._thought = b""
         self.failure = ""
@@ -103,6 +110,8 @@ class ReplyWalk:
         allowed = self._grammar.compute_bitmask()
         if self._grammar.is_error():
             self.failure = TOO_COMPLEX
+        if self._numbers is not None:
+            allowed = self._numbers.bounded(allowed)
         if thinking is not None and self._part is _Part.BEGINNING:
             return _with(allowed, thinking.opens_with[0])
         return allowed
@@ -122,6 +131,8 @@ class ReplyWalk:
         # Once nothing but the turn's end can come, the grammar takes not even that.
         if not self._grammar.is_stopped() and not self._grammar.consume_tokens(tokens):
             self.failure = TOO_COMPLEX
+        if self._numbers is not None:
+            self._numbers.take(self._vocabulary.decode_bytes(tokens))
 
 
 def all_but(tokens: set[int], vocabulary_size: int) -> bytes:

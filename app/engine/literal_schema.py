@@ -10,7 +10,7 @@ from typing import Any
 
 from app.engine.call_writing import ordered, text
 from app.engine.grammar import json_rule
-from app.engine.parameter_types import choices_of
+from app.engine.parameter_types import choices_of, types_of
 
 _TYPES = ("string", "integer", "number", "boolean", "null", "array", "object")
 _FLAT_TYPES = frozenset(_TYPES) - {"array", "object"}
@@ -35,6 +35,13 @@ _UNSERVED = frozenset(
 _MOST_ITEMS = 1000
 
 Schema = Mapping[str, Any]
+
+
+def _exclude_each_other(branches: Sequence[Any]) -> bool:
+    """Whether no value can be of two branches, by their types."""
+    types = [types_of(each) if isinstance(each, Mapping) else frozenset() for each in branches]
+    seen = [kind for each in types for kind in {"number" if kind == "integer" else kind for kind in each}]
+    return all(types) and len(seen) == len(set(seen))
 
 
 class Unwritable(Exception):  # noqa: N818 - it says of a schema what is so, and is no failure
@@ -85,6 +92,8 @@ class LiteralSchema:
             return self._one_of([self._literal(choice) for choice in choices if self._can_write(choice)])
         for key in ("anyOf", "oneOf"):
             if key in schema:
+                if key == "oneOf" and not _exclude_each_other(schema[key]):
+                    raise Unwritable("has a oneOf whose branches may overlap")
                 return self._one_of([self.value(each) for each in schema[key]])
         return self._of_types(schema)
 

@@ -1,7 +1,7 @@
 """From what a client wants of a reply to the constraint it is held to. Touches no device: any thread."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -12,6 +12,7 @@ from app.engine.call_grammar import KNOWN, call_rules
 from app.engine.call_writing import CallRules, OfferedTool, escaped, text
 from app.engine.constraint import ReplyConstraint, Thinking, all_but
 from app.engine.grammar import ANY_OBJECT, GrammarCompiler, SchemaAt, json_rule
+from app.engine.number_bounds import TokenDigits, digits_of
 from app.engine.tool_calls import ToolFormat
 from app.engine.vocabulary import grammar_vocabulary
 from app.errors import RequestError
@@ -33,10 +34,11 @@ _THAT_CAN = f"The ways that have one are {', '.join(KNOWN)}."
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """A grammar and the schemas in it that are the client's."""
+    """A grammar and the schemas in it that are the client's; whether all it allows is JSON."""
 
     grammar: str
     schemas: tuple[SchemaAt, ...]
+    is_json: bool = False
 
 
 class ReplyRules:
@@ -60,6 +62,10 @@ class ReplyRules:
     @cached_property
     def _compiler(self) -> GrammarCompiler | None:
         return None if self._vocabulary is None else GrammarCompiler(self._vocabulary)
+
+    @cached_property
+    def _digits(self) -> TokenDigits | None:
+        return None if self._vocabulary is None else digits_of(self._vocabulary)
 
     @cached_property
     def _thinking(self) -> Thinking | None:
@@ -87,7 +93,8 @@ class ReplyRules:
             return None
         vocabulary, compiler = self._able(wanted.schemas)
         grammar = compiler.matcher(wanted.grammar, schemas=wanted.schemas)
-        if continues_reply(chat) and (begun := str(chat.messages[-1]["content"])):
+        begun = str(chat.messages[-1]["content"]) if continues_reply(chat) else ""
+        if begun:
             grammar = grammar.deep_copy()
             if not grammar.consume_tokens(vocabulary.tokenize_str(begun)):
                 raise RequestError(
@@ -101,12 +108,16 @@ class ReplyRules:
             thinking=self._thinking,
             starts_thinking=prompt.starts_reasoning,
             may_think=prompt.may_reason,
+            digits=self._digits if wanted.is_json else None,
+            begun=begun.encode(),
         )
 
     def _wanted(self, schema: ReplySchema | None, tools: ToolUse | None) -> _Wanted | None:
         said = () if schema is None else (SchemaAt(schema.schema, schema.field, "the reply"),)
         if tools is None or not (tools.must or schema is not None or any(map(_is_strict, tools.tools))):
-            return None if schema is None else _grammar(f"{self._lead}{json_rule(schema.schema)}", (), said)
+            if schema is None:
+                return None
+            return replace(_grammar(f"{self._lead}{json_rule(schema.schema)}", (), said), is_json=True)
         offered = [_offered(tool, strictly=tools.must) for tool in tools.tools]
         rules = self._calls(offered)
         if rules is None:

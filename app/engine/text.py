@@ -15,6 +15,18 @@ _GOES_ON = "normal"
 """The state of a reply in which no stop string has come."""
 
 
+def split(state: Any, text: str) -> tuple[Any, list[tuple[str, str]]]:
+    """`TextStateMachine.split`, which looks at each character, for text that mostly can begin no mark.
+
+    Its state has its name, how much of a mark has been read, the marks of all states and the text held back.
+    """
+    name, read, marks, held = state
+    if not held and name is not None and read is marks[name][0] and read.keys().isdisjoint(text):
+        return state, [(name, text)]
+    after, segments = TextStateMachine.split(state, text)
+    return after, segments
+
+
 class ReplyText:
     """One reply's text as it grows.
 
@@ -106,7 +118,7 @@ class ReplyText:
         return parts
 
     def _split(self, text: str) -> list[ReplyPart]:
-        self._parts, segments = TextStateMachine.split(self._parts, text)
+        self._parts, segments = split(self._parts, text)
         parts: list[ReplyPart] = []
         for state, segment in segments:
             parts += self._calls.take(state, segment)

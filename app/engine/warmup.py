@@ -8,7 +8,7 @@ from app.errors import ModelError
 from app.scheduler.job import Job, JobId, Sampling
 from app.snapshots.entry import Bucket, pack
 
-_WARM_UP_TOKENS = 2
+_WARM_UP_TOKENS = 1
 
 
 def warm_up(decoder: BatchDecoder, model: LoadedModel, *, progress: Callable[[str, int, int], None]) -> None:

@@ -3,11 +3,13 @@
 import dataclasses
 import os
 import shutil
+import sys
+from importlib.metadata import version
+from pathlib import Path
 
 import pytest
 from mlx_lm.models.cache import BatchKVCache
 
-from app.engine import findings
 from app.engine.findings import find
 from app.engine.loader import LoadedModel, ModelSource, load_model
 from app.engine.selfcheck import Capabilities, check
@@ -103,8 +105,7 @@ def test_another_version_of_what_runs_it_has_a_model_checked_anew(
 ):
     """A release may break a family, or mend it."""
     find(model, folder=tmp_path / "checks", anew=False)
-    version = findings.version
-    monkeypatch.setattr(findings, "version", lambda name: "9" if name == package else version(name))
+    monkeypatch.setattr("app.engine.findings.version", lambda name: "9" if name == package else version(name))
 
     assert not found_again(model, passes, tmp_path / "checks")
 
@@ -112,7 +113,7 @@ def test_another_version_of_what_runs_it_has_a_model_checked_anew(
 def test_another_version_of_samovar_has_a_model_checked_anew(model, passes, tmp_path, monkeypatch):
     """Its sealing and restoring are what is checked."""
     find(model, folder=tmp_path / "checks", anew=False)
-    monkeypatch.setattr(findings, "__version__", "9")
+    monkeypatch.setattr("app.engine.findings.__version__", "9")
 
     assert not found_again(model, passes, tmp_path / "checks")
 
@@ -121,8 +122,8 @@ def test_another_version_of_samovar_has_a_model_checked_anew(model, passes, tmp_
 def test_code_that_was_edited_in_place_has_a_model_checked_anew(model, passes, tmp_path, monkeypatch, module):
     """Its version is the same; its file is not."""
     find(model, folder=tmp_path / "checks", anew=False)
-    loaded = findings.sys.modules[module]
-    edited = shutil.copyfile(loaded.__file__, tmp_path / "edited.py")
+    loaded = sys.modules[module]
+    edited = shutil.copyfile(str(loaded.__file__), tmp_path / "edited.py")
     monkeypatch.setattr(loaded, "__file__", str(edited))
 
     assert not found_again(model, passes, tmp_path / "checks")
@@ -194,7 +195,7 @@ def test_a_write_that_fails_half_way_leaves_nothing_behind(model, tmp_path, monk
     def refuse(*_args):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(findings.Path, "replace", refuse)
+    monkeypatch.setattr(Path, "replace", refuse)
 
     assert find(model, folder=tmp_path / "checks", anew=False) == Capabilities()
     assert list((tmp_path / "checks").iterdir()) == []
@@ -207,7 +208,7 @@ def test_a_model_whose_files_change_while_they_are_looked_at_is_checked(model, p
         raise FileNotFoundError(2, "No such file or directory", str(file))
 
     with monkeypatch.context() as racing:
-        racing.setattr(findings, "_when", gone)
+        racing.setattr("app.engine.findings._when", gone)
         assert find(model, folder=tmp_path / "checks", anew=False) == Capabilities()
 
     assert not found_again(model, passes, tmp_path / "checks")

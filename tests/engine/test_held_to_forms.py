@@ -1,4 +1,4 @@
-"""Every form of calls that has a grammar: what the grammar allows, mlx-lm's parser reads as that very call."""
+"""Every form of calls that has a grammar: what it allows, mlx-lm's parser reads as that very call."""
 
 import json
 from collections.abc import Callable
@@ -195,6 +195,7 @@ def test_a_name_that_the_form_cannot_write_is_refused(holding, style, name) -> N
         ("pythonic", "from", {"type": "string"}),
         ("gemma4", "two words", {"type": "string"}),
         ("gemma4", "many", {"type": "array", "uniqueItems": True}),
+        ("gemma4", "either", {"oneOf": [{"type": "integer"}, {"type": "number"}]}),
         ("gemma4", "deep", {"type": "object", "properties": {"a-b": {}}, "required": ["a-b"]}),
         ("function_gemma", "towns", {"type": "array", "items": {"type": "string"}}),
         ("qwen3_coder", "two words", {"type": "string"}),

@@ -7,7 +7,7 @@ from mlx_lm.generate import TextStateMachine
 from mlx_lm.tool_parsers import json_tools
 
 from app.chat import Piece, PieceKind, ToolCall, ToolUse
-from app.engine.text import ReplyText
+from app.engine.text import ReplyText, split
 from app.engine.tool_calls import CallReader, ToolFormat
 
 THINKING = {
@@ -228,3 +228,26 @@ def test_no_word_of_a_reply_is_lost(tiny, parts, cut):
 
     again = "".join(CALL if isinstance(piece, ToolCall) else piece.text for piece in pieces)
     assert "".join(again.split()) == "".join(said.split())
+
+
+MARKS = {
+    "normal": [("<think>", "reasoning"), ("<tool_call>", "tool"), ("[END]", None)],
+    "reasoning": [("</think>", "normal")],
+    "tool": [("</tool_call>", "normal")],
+}
+
+
+@given(st.sampled_from(["normal", "reasoning", "tool", "without marks"]), st.data())
+def test_text_without_marks_is_told_apart_as_mlx_lm_does_it(initial, data):
+    """The same segments whatever is held back, and the same state for what follows."""
+    pieces = st.sampled_from(
+        ["a", " ", "<", ">", "<think>", "<thi", "nk>", "</think>", "[EN", "D]", "[END]", "é", ""]
+    )
+    ours = theirs = TextStateMachine(MARKS).make_state(initial)
+    for text in data.draw(st.lists(pieces | st.text(max_size=5), max_size=12)):
+        if theirs[0] is None:
+            break
+        ours, said = split(ours, text)
+        theirs, expected = TextStateMachine.split(theirs, text)
+        assert said == expected
+        assert ours == theirs

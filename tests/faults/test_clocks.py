@@ -93,6 +93,7 @@ def cached(answer: dict[str, Any]) -> int:
     return int(answer["usage"]["prompt_tokens_details"]["cached_tokens"])
 
 
+@pytest.mark.slow
 async def test_a_wall_clock_that_is_set_changes_nothing_that_was_promised(tmp_path, tiny_folder):
     """No snapshot expires, no limit moves, no stream ends, and spans are as long as they took."""
     clock = WallClock(tmp_path)

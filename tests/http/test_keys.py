@@ -67,7 +67,7 @@ async def test_every_route_is_in_the_table_above() -> None:
 
 @pytest.mark.parametrize("public", [True, False])
 async def test_the_schema_says_of_each_route_which_keys_it_takes(public: bool) -> None:
-    """What it names is what the guards ask for: the scheme where they do, and those scopes that are let in."""
+    """It names what the guards ask for: the schemes where they do, and the scopes that are let in."""
     scopes = {"ann": "inference", "scraper": "metrics", "admin": "admin"}
     async with serving(keyring=Keyring(KEYS), public=public) as served:
         document = (await served.client.get("/docs/openapi.json", headers=bearer("admin"))).json()

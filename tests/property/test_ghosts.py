@@ -16,7 +16,7 @@ from app.snapshots.limits import Limits
 from app.snapshots.store import SnapshotStore
 from app.vocabulary import Growth, Origin
 from tests.support.clock import ManualClock
-from tests.support.effort import LONG_LIVES
+from tests.support.effort import one_in
 from tests.support.snapshots import BUCKET, Block, limits
 
 BUCKETS = (BUCKET, Bucket(model="demo", cache_signature="kv", template_signature="tools", tenant="acme"))
@@ -133,7 +133,7 @@ def random_rooms(draw: random.Random, *, truncatable: bool, ttl_seconds: float |
     )
 
 
-@LONG_LIVES
+@one_in(4)
 @given(
     seed=st.integers(0, 10_000),
     truncatable=st.booleans(),
@@ -154,7 +154,7 @@ def test_what_is_said_of_larger_stores_is_what_larger_stores_do(
     assert rooms.said == rooms.true
 
 
-@LONG_LIVES
+@one_in(4)
 @given(seed=st.integers(0, 10_000), ttl_seconds=st.sampled_from([None, 40.0]))
 def test_larger_stores_have_the_same_quotas(seed: int, ttl_seconds: float | None) -> None:
     """What a tenant's own quota pushed out, more memory would not have kept; what others did, it would."""

@@ -24,7 +24,7 @@ from app.snapshots.stats import Tally, tenant_of, tenant_payload
 from app.snapshots.store import SnapshotStore
 from app.vocabulary import Miss, Origin, Removal
 from tests.support.clock import ManualClock
-from tests.support.effort import LONG_LIVES
+from tests.support.effort import one_in
 from tests.support.snapshots import Block, limits
 
 TENANTS = ("ann", "bob", "eve")
@@ -146,7 +146,7 @@ def lived(life: Life, done: list[tuple[str | None, Act]], only: str | None = Non
     return life
 
 
-@LONG_LIVES
+@one_in(4)
 @given(seed=st.integers(0, 100_000))
 def test_a_tenant_cannot_tell_whether_it_is_alone(seed: int) -> None:
     """Same prompts, same sessions, and any acts of others between: every answer, event and number is its own.
@@ -163,7 +163,7 @@ def test_a_tenant_cannot_tell_whether_it_is_alone(seed: int) -> None:
         assert together.account(tenant) == alone.account(tenant)
 
 
-@LONG_LIVES
+@one_in(4)
 @given(seed=st.integers(0, 100_000))
 def test_beyond_the_capacity_all_that_is_shared_is_room(seed: int) -> None:
     """Where the quotas together are more than there is, others can push a state out, and nothing else."""

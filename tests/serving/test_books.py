@@ -44,6 +44,7 @@ def random_workload(server: Samovar, *, requests: int) -> None:
             history.append({"role": "assistant", "content": rng.choice(["yes", "no", "perhaps"])})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", ["llama", "lfm2"])
 def test_counters_gauges_statistics_and_spans_agree(tmp_path, tiny_folder, family):
     """inserts - removals = entries in counts and bytes; stats equal metrics; a span for every count."""
@@ -56,7 +57,7 @@ def test_counters_gauges_statistics_and_spans_agree(tmp_path, tiny_folder, famil
             folder=tmp_path,
         ) as server,
     ):
-        random_workload(server, requests=120)
+        random_workload(server, requests=90)
         metrics, stats = server.metrics(), server.stats()
         promtool = subprocess.run(
             [_tool("promtool"), "check", "metrics"],

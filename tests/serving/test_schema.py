@@ -63,7 +63,7 @@ GETS = {
 
 
 def test_a_real_answer_of_every_get_is_of_its_schema(server: Samovar, document: Any) -> None:
-    """After a reply, so that there is something to tell of; a body that is JSON validates, with all its fields."""
+    """After a reply, so that there is something to tell of; a body that is JSON validates, whole."""
     server.client().chat.completions.create(
         model="llama", messages=[{"role": "user", "content": "Hi"}], max_tokens=2, user="somebody"
     )

@@ -8,7 +8,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted((ROOT / "app").rglob("*.py"))
-MOST_LINES = 400
+MOST_LINES = 320
 """About 300 is the aim; a file over this has more than one idea."""
 
 
@@ -54,7 +54,7 @@ def test_the_repository_names_no_package_host_and_no_lock_with_addresses():
     """Pins are names, versions and hashes."""
     pins = sorted((ROOT / "constraints").glob("*.txt"))
 
-    assert len(pins) == 10
+    assert len(pins) == 11
     for file in pins:
         text = file.read_text()
         assert "://" not in text, file.name
