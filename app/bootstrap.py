@@ -202,6 +202,7 @@ def build(
         gate=starts,
         flush=telemetry.provider.shutdown,
         on_hangup=(lambda: reload_keys(keyring, settings.auth)) if settings.auth.keys_file else None,
+        after_ready=room.after_ready,
     )
 
 

@@ -252,6 +252,11 @@ class EngineRoom:
             clock=monotonic,
         )
 
+    def after_ready(self) -> None:
+        """What no request needs at once: any thread, once the model is there."""
+        if self.model is not None:
+            self.model.read_vocabulary()
+
     def close(self) -> None:
         """Drop every state and the model, and end the engine thread's use of the device."""
         if self.store is not None:

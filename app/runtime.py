@@ -212,9 +212,12 @@ class Runtime:
         gate: StartGate,
         flush: Callable[[], None],
         on_hangup: Callable[[], None] | None = None,
+        after_ready: Callable[[], None] = lambda: None,
     ) -> None:
         self.app = app
         self.on_hangup = on_hangup
+        self._after_ready = after_ready
+        self._afterwards: asyncio.Future[None] | None = None
         self._engine = engine
         self._worker = worker
         self._milestones = milestones
@@ -244,8 +247,9 @@ class Runtime:
         self._worker.start()
 
     async def ready(self) -> None:
-        """Return once the model is loaded."""
+        """Return once the model is loaded; what may come after that is begun then, on a thread of its own."""
         await self._milestones.wait(Phase.READY)
+        self._afterwards = asyncio.get_running_loop().run_in_executor(None, self._after_ready)
 
     async def failure(self) -> SamovarError:
         """Return why the engine thread ended by itself."""

@@ -31,7 +31,8 @@ from benchmarks.servers import LLAMA_CPP, SAMOVAR, Running, samovar
 from benchmarks.serving_bench import TO_THE_LIMIT, compare, load_of
 
 OUR_TOKEN_BYTES = 2 * 30 * 3 * 64 * 4
-"""Keys and values of 30 layers with 3 heads of 64 numbers in float32; theirs are in float16."""
+THEIR_TOKEN_BYTES = OUR_TOKEN_BYTES // 2
+"""Keys and values of 30 layers with 3 heads of 64 numbers: ours in float32, theirs in float16."""
 
 CONTEXT_TOKENS = 4096
 TALK_TOKENS = 16
@@ -113,27 +114,30 @@ def talks_of(conversations: int, turns: int, words: int) -> Talks:
 
 
 def budgets(options: argparse.Namespace) -> list[dict[str, Any]]:
-    """What both compute of all prompts, with room for so many whole conversations."""
+    """What both compute of all prompts, with room for so many whole conversations.
+
+    Theirs keeps one of them in the slot in which it computes, beside its cache; ours keeps all in the store.
+    """
     talks = talks_of(options.conversations, options.talk_turns, options.words)
-    folder, whole = str(demo_folder()), 0
+    folder = str(demo_folder())
+    with samovar(folder) as running:
+        ((*_, last),) = asyncio.run(_all_talks(running, talks[:1]))
+    whole = last.prompt_tokens + TALK_TOKENS
     results = []
-    # Largest first: there each conversation is as long as it gets, which says how large a budget is.
-    for share in sorted(map(float, options.shares.split(",")), reverse=True):
+    for share in map(float, options.shares.split(",")):
         conversations = share * options.conversations
-        tokens = round(conversations * whole) or CONTEXT_TOKENS * options.conversations
-        mebibytes = -(-tokens * OUR_TOKEN_BYTES // 2 // 2**20)
+        tokens = round(conversations * whole)
+        cached = max(tokens - whole, 0) * THEIR_TOKEN_BYTES
         starts = (
-            partial(samovar, folder, "--snapshot-capacity-bytes", str(mebibytes * 2 * 2**20)),
-            partial(llama, options, slots=1, cache_mib=mebibytes),
+            partial(samovar, folder, "--snapshot-capacity-bytes", str(tokens * OUR_TOKEN_BYTES)),
+            partial(llama, options, slots=1, cache_mib=round(cached / 2**20)),
         )
         found = {}
         for start in starts:
             with start() as running:
-                turns = asyncio.run(_all_talks(running, talks))
-            found[running.name] = asdict(reuse_of(turns))
-            whole = whole or max(each[-1].prompt_tokens for each in turns) + TALK_TOKENS
+                found[running.name] = asdict(reuse_of(asyncio.run(_all_talks(running, talks))))
         results.append({"conversations": conversations, "tokens": tokens, "servers": found})
-    return results[::-1]
+    return results
 
 
 async def _all_talks(running: Running, talks: Talks) -> list[list[Turn]]:

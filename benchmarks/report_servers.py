@@ -75,7 +75,7 @@ def peer(result: Result, machine: str) -> list[str]:
     lines += ["", *picture("peer-turns", f"Time to first token by turn, beside {LLAMA_CPP}")]
     lines += [
         f"{options['conversations']} conversations of {options['talk_turns']} turns that take turns, over a budget that holds so many tokens (`--snapshot-capacity-bytes`, `--cache-ram`), in the number type of",
-        f"each one's own state: 46,080 bytes a token here, 23,040 in {LLAMA_CPP}. Besides its budget {LLAMA_CPP} has the one slot in which it computes.",
+        f"each one's own state: 46,080 bytes a token here, 23,040 in {LLAMA_CPP}. One of the conversations is in the slot in which {LLAMA_CPP} computes, the others are in its cache.",
         "",
         "| room for | tokens | computed, ours | theirs | turns that hit, ours | theirs |",
         "|---|---|---|---|---|---|",
@@ -95,9 +95,9 @@ def _who_is_faster(rows: Sequence[Result]) -> list[str]:
     behind = [row["clients"] for row in rows if row["throughput_ratio"]["median"] < 1]
     if not behind:
         return []
-    where = " and ".join(map(str, behind))
+    where = ", ".join(map(str, behind))
     return [
-        f"With {where} at a time {LLAMA_CPP} makes more tokens a second. It reads fewer bytes, and its kernels are written for processors; MLX's are for Metal and CUDA, and its",
+        f"At {where} clients {LLAMA_CPP} makes more tokens a second. It reads fewer bytes, and its kernels are written for processors; MLX's are for Metal and CUDA, and its",
         "CPU backend is there so that everything runs without them.",
     ]
 
@@ -120,7 +120,7 @@ def loop(result: Result, machine: str) -> list[str]:
         "## What a token costs the event loop",
         "",
         f"The whole server but for the model, which is replaced by one that says a text, one token a step for every stream; {result['tokens']} tokens a stream. Processor time of",
-        "the event loop's thread from the engine's word to the socket. Where a token makes no text, or text waits for the next one, there is less than one event a token.",
+        "the event loop's thread from the engine's word to the socket. A token that makes no text yet makes no event; a stream's first and last events are counted.",
         "",
         "| streams | microseconds a token | events a token |",
         "|---|---|---|",

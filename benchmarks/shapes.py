@@ -88,7 +88,7 @@ SHAPES: Mapping[str, Mapping[str, Any]] = {
         "model_type": "llama",
         "hidden_size": 64,
         "intermediate_size": 256,
-        "num_hidden_layers": 4,
+        "num_hidden_layers": 2,
         "num_attention_heads": 1,
         "num_key_value_heads": 1,
         "rms_norm_eps": 1e-5,

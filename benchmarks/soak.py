@@ -35,8 +35,6 @@ from benchmarks.soak_clients import PATIENCE_SECONDS, Client
 from benchmarks.soak_faults import Faults
 from tests.support.tiny import make_tiny_model
 
-REQUESTS_PER_FAULT = 250
-
 GROWTH_SHARE = 0.10
 """How much more memory the second half of the way may end with than it began with, as a share."""
 
@@ -93,10 +91,12 @@ class Course:
         return self.done < self.most * share and time.monotonic() - self.began < self.seconds * share
 
 
-async def _walk(client: Client, course: Course, share: float, faults: Faults) -> None:
+async def _walk(
+    client: Client, course: Course, share: float, faults: Faults, *, requests_per_fault: int
+) -> None:
     while course.goes_on(share):
         course.outcomes[await client.ask()] += 1
-        if course.done % REQUESTS_PER_FAULT == 0:
+        if course.done % requests_per_fault == 0:
             faults.order()
 
 
@@ -195,7 +195,10 @@ async def soak(
         course = Course(options.requests, options.seconds, time.monotonic())
         for step in range(1, options.looks + 1):
             share = step / options.looks
-            await asyncio.gather(*(_walk(client, course, share, faults) for client in clients))
+            each = options.requests_per_fault
+            await asyncio.gather(
+                *(_walk(client, course, share, faults, requests_per_fault=each) for client in clients)
+            )
             seen, wrong = await look(http, process, course, faults)
             looks.append(seen)
             broken += wrong
@@ -270,6 +273,7 @@ def main() -> None:
     parser.add_argument("--looks", type=int, default=20, help="how often the server is looked at")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--faults", action="store_true", help="let parts of the engine fail")
+    parser.add_argument("--requests-per-fault", type=int, default=250, help="how often something fails")
     parser.add_argument("--json", type=Path, default=Path("benchmarks/results/soak.json"))
     options = parser.parse_args()
     with contextlib.ExitStack() as opened:

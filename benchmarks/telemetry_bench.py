@@ -106,7 +106,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--model", type=Path, help="model folder; the demo model without it")
     parser.add_argument("--clients", default="1,4", help="numbers of clients at a time")
-    parser.add_argument("--pairs", type=int, default=20, help="paired rounds for each number of clients")
+    parser.add_argument("--pairs", type=int, default=10, help="paired rounds for each number of clients")
     parser.add_argument("--requests", type=int, default=2, help="requests of each client in a round")
     parser.add_argument("--max-tokens", type=int, default=64, help="tokens of each reply")
     parser.add_argument("--words", type=int, default=60, help="words of each prompt, about as many tokens")

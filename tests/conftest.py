@@ -16,7 +16,7 @@ settings.register_profile("ci", max_examples=500, deadline=None, derandomize=Tru
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 
 ROOT = Path(__file__).parent
-SHARED = {"image": "image", "busy": "dashboards", "page": "dashboards"}
+SHARED = {"image": "image", "busy": "dashboards", "drawing_page": "dashboards"}
 """A fixture of the session that takes long → the group of tests, of several files, that use it."""
 SECONDS = {"image": 150.0, "dashboards": 50.0}
 """What a group's fixtures take beside its tests."""

@@ -110,6 +110,10 @@ class ServedChatModel:
         """What every next prompt of the conversation begins with, and one token more; or why it is no use."""
         return next_turn(self._prompts, chat, prompt, calls_are_text=self._calls is None)
 
+    def read_vocabulary(self) -> None:
+        """Read what replies are held to forms with, ahead of the first request that asks for one."""
+        self._rules.read_vocabulary()
+
     def constraint(
         self,
         chat: ChatPrompt,

@@ -53,8 +53,13 @@ class ReplyRules:
         self._tokenizer = tokenizer
         self._style = style
 
-    # A vocabulary takes up to seconds to read: the first request pays that, not each start of a server whose
-    # clients may ask for no form at all.
+    def read_vocabulary(self) -> None:
+        """Read the tokenizer's vocabulary, and warn where it cannot be; else the first use does so.
+
+        It takes up to seconds, in which no other thread of Python runs: best while nobody is being served.
+        """
+        _ = self._vocabulary
+
     @cached_property
     def _vocabulary(self) -> LLTokenizer | None:
         return grammar_vocabulary(self._tokenizer)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from app.chat import ReplySchema
 from app.engine.constraint import TOO_COMPLEX
 from app.engine.reply_rules import ReplyRules
+from app.engine.vocabulary import grammar_vocabulary
 from app.errors import RequestError
 from app.scheduler.job import Failed, JobId, Sampling
 from app.vocabulary import FinishReason
@@ -308,12 +309,34 @@ class WithoutBackend:
 def test_a_tokenizer_that_cannot_be_read_is_told_at_the_start_and_refused_a_form(holding, caplog):
     """A warning once, and a 400 for each request that asks for one; free replies are as ever."""
     rules = ReplyRules(WithoutBackend(holding.loaded.tokenizer), None)
+    rules.read_vocabulary()
     assert "cannot be held" in caplog.text
+    caplog.clear()
     chat, prompt = holding.prompt()
     assert rules.constraint(chat, prompt, schema=None, tools=None) is None
     with pytest.raises(RequestError, match="tokenizer") as refused:
         rules.constraint(chat, prompt, schema=ReplySchema(PERSON, FIELD), tools=None)
     assert refused.value.param == FIELD
+    assert caplog.text == ""
+
+
+def test_a_vocabulary_is_read_once_and_not_for_free_replies(holding, monkeypatch):
+    """Ahead of requests or with the first that asks for a form; a start does not wait for it."""
+    read = []
+
+    def counted(tokenizer):
+        read.append(tokenizer)
+        return grammar_vocabulary(tokenizer)
+
+    monkeypatch.setattr("app.engine.reply_rules.grammar_vocabulary", counted)
+    rules = ReplyRules(holding.loaded.tokenizer, None)
+    chat, prompt = holding.prompt()
+
+    assert rules.constraint(chat, prompt, schema=None, tools=None) is None
+    assert read == []
+    rules.read_vocabulary()
+    assert rules.constraint(chat, prompt, schema=ReplySchema(PERSON, FIELD), tools=None) is not None
+    assert len(read) == 1
 
 
 def test_replies_with_marks_between_parts_of_their_own_are_refused_a_form(tmp_path):

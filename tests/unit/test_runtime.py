@@ -2,14 +2,14 @@
 
 import asyncio
 import threading
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
 from app.api import ports
 from app.errors import ModelError, RequestError
 from app.progress import Step
-from app.runtime import Milestones, ServingEngine
+from app.runtime import Milestones, Runtime, ServingEngine
 from app.scheduler.worker import Phase, Worker
 from app.vocabulary import Removal
 from tests.support.jobs import make_job
@@ -149,6 +149,41 @@ async def test_milestones_come_from_another_thread():
 
     async with asyncio.timeout(10):
         await milestones.wait(Phase.READY)
+
+
+async def test_a_server_is_ready_before_what_may_come_afterwards_is_done():
+    """That has a thread of its own, and is begun no sooner than the model is loaded."""
+    milestones = Milestones(asyncio.get_running_loop())
+    begun, may_end, on = threading.Event(), threading.Event(), []
+    unused: Any = None
+
+    def afterwards():
+        on.append(threading.current_thread())
+        begun.set()
+        may_end.wait(60)
+
+    runtime = Runtime(
+        app=unused,
+        engine=unused,
+        worker=unused,
+        milestones=milestones,
+        sink=unused,
+        requests=unused,
+        gate=unused,
+        flush=unused,
+        after_ready=afterwards,
+    )
+    waiting = asyncio.ensure_future(runtime.ready())
+    await asyncio.sleep(0)
+    assert not begun.is_set()
+
+    milestones.reach(Phase.READY)
+    async with asyncio.timeout(60):
+        await waiting
+        await asyncio.to_thread(begun.wait)
+    may_end.set()
+
+    assert on != [threading.current_thread()]
 
 
 def test_a_milestone_after_the_loop_has_gone_is_nobodys_business():

@@ -31,7 +31,7 @@ def busy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
 
 
 @pytest.fixture(scope="session")
-def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def drawing_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder with the page, its packages installed."""
     folder = tmp_path_factory.mktemp("page")
     install()

@@ -14,9 +14,9 @@ PLOTTED = {"timeseries", "trend", "heatmap", "table"}
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
-def test_every_panel_draws_its_data(name: str, busy: Prometheus, page: Path):
+def test_every_panel_draws_its_data(name: str, busy: Prometheus, drawing_page: Path):
     """The page complains of nothing; each panel has its title and its plot or number."""
-    drawn = picture(name, busy, page)
+    drawn = picture(name, busy, drawing_page)
 
     assert not drawn.complaints
     assert drawn.png.startswith(PNG)

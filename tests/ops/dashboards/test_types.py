@@ -60,13 +60,13 @@ def complaints(folder: Path, board: dict[str, Any]) -> str:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
-def test_a_dashboard_has_the_type_of_grafanas_schema(name: str, page: Path, tmp_path: Path):
+def test_a_dashboard_has_the_type_of_grafanas_schema(name: str, drawing_page: Path, tmp_path: Path):
     """No property has a type that Grafana would not take."""
     assert complaints(tmp_path, dashboard(name)) == ""
 
 
 @pytest.mark.slow
-def test_a_dashboard_of_another_type_is_refused(page: Path, tmp_path: Path):
+def test_a_dashboard_of_another_type_is_refused(drawing_page: Path, tmp_path: Path):
     """The check checks: a number where there is to be a text, and a word that is none of the schema's."""
     broken = dashboard("overview")
     broken["panels"][0]["title"] = 7
