@@ -101,9 +101,9 @@ def compare(model: str, talks: Talks, budget: int) -> dict[str, Any]:
 def main() -> None:
     """Measure, print a table, write JSON."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--conversations", type=int, default=8)
-    parser.add_argument("--turns", type=int, default=6, help="of each conversation")
-    parser.add_argument("--shares", default="0.5,1,1.5,2,3,4", help="budgets, in snapshots a conversation")
+    parser.add_argument("--conversations", type=int, default=6)
+    parser.add_argument("--turns", type=int, default=5, help="of each conversation")
+    parser.add_argument("--shares", default="0.5,1,2,3,4", help="budgets, in snapshots a conversation")
     parser.add_argument("--json", type=Path, default=Path("benchmarks/results/budget.json"))
     options = parser.parse_args()
     talks = talks_of(options.conversations, options.turns)
