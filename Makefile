@@ -80,7 +80,7 @@ format: $(STAMP)  ## Format and fix what can be fixed.
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-BENCHMARKS := store serving turns turn telemetry structured stall loop warmup budget peer start
+BENCHMARKS := store serving turns turn telemetry structured stall decode loop warmup budget peer start
 
 bench: $(STAMP)  ## Run the benchmarks (BENCHMARKS="serving turns" for some); results go to benchmarks/results.
 	$(foreach name,$(BENCHMARKS),$(RUN)python -m benchmarks.$(name)_bench && ):

@@ -141,7 +141,9 @@ def _processor_seconds(process: psutil.Process) -> float:
 def on_core(core: int, *command: str, **options: Any) -> Iterator[subprocess.Popen[str]]:
     """A Python process on one core, for as long as the block lasts."""
     pinned = ["taskset", "--cpu-list", str(core), sys.executable, "-m", *command]
-    with subprocess.Popen(pinned, text=True, **options) as process:
+    # More threads than cores would wait for each other.
+    environment = os.environ | {"OPENBLAS_NUM_THREADS": "1"}
+    with subprocess.Popen(pinned, text=True, env=environment, **options) as process:
         try:
             yield process
         finally:
@@ -224,7 +226,7 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, default=200)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--port", type=int, default=18_099)
-    parser.add_argument("--json", type=Path)
+    parser.add_argument("--json", type=Path, default=Path("benchmarks/results/decode.json"))
     parser.add_argument("--bare", metavar="FOLDER", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.bare:
@@ -233,9 +235,9 @@ def main() -> None:
     # CPUs are slow at bfloat16.
     folder = str(make_shape(Path(tempfile.gettempdir()) / "samovar-shapes", SHAPE, dtype=mx.float32))
     rows = measure(options, folder, options.port)
-    if options.json:
-        result = {"machine": describe_machine(), "tokens": options.tokens, "results": rows}
-        options.json.write_text(json.dumps(result, indent=1) + "\n")
+    result = {"machine": describe_machine(), "tokens": options.tokens, "results": rows}
+    options.json.parent.mkdir(parents=True, exist_ok=True)
+    options.json.write_text(json.dumps(result, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -33,6 +33,7 @@ def page(
     budget: Result,
     peer: Result,
     loop: Result,
+    decode: Result,
     start: Result,
 ) -> str:
     """The whole page."""
@@ -53,6 +54,7 @@ def page(
             *_store(store),
             *_telemetry(telemetry),
             *_structured(structured),
+            *report_servers.decode(decode, _machine(decode["machine"])),
             *report_servers.loop(loop, _machine(loop["machine"])),
             *report_servers.start(start, _machine(start["machine"])),
             *_soak(soak),
@@ -264,6 +266,7 @@ def current() -> str:
         "budget": "budget",
         "peer": "peer",
         "loop": "loop",
+        "decode": "decode",
         "start": "start",
     }
     return page(

@@ -31,7 +31,8 @@ def budget(result: Result, machine: str) -> list[str]:
         "",
         f"{options['conversations']} conversations of {options['turns']} turns take turns, in an order that is random and the same for both, on a tiny random hybrid model ({options['family']}), whose state",
         "serves as a whole or not at all. The budget is a number of snapshots (`--snapshot-max-entries`, `--prompt-cache-size`). What of all prompts was",
-        "computed, and how many turns after a conversation's first found any of it. These are counts: they are the same on every machine.",
+        "computed, and how many turns after a conversation's first found any of it. These are counts: they are the same on every machine. With one snapshot each, next turns that were",
+        "prepared while there was room stand in the way of conversations that begin later; the size that the server recommends counts two.",
         "",
         "| snapshots | of each conversation | computed, ours | theirs | turns that hit, ours | theirs |",
         "|---|---|---|---|---|---|",
@@ -127,6 +128,24 @@ def loop(result: Result, machine: str) -> list[str]:
     ]
     lines += [
         f"| {row['streams']} | {spread(row['microseconds_a_token'], digits=0)} | {row['events_a_token']:.2f} |"
+        for row in result["results"]
+    ]
+    return [*lines, "", machine, ""]
+
+
+def decode(result: Result, machine: str) -> list[str]:
+    """Decoding through HTTP, beside a bare loop."""
+    lines = [
+        "## Decoding through HTTP, beside a bare loop over `BatchGenerator`",
+        "",
+        f"A random llama of 20 million weights, {result['tokens']} tokens a stream, both processes on one and the same core, the clients on another. So small a model",
+        "is the hard case: what is not the model weighs more beside it than beside a real one.",
+        "",
+        "| streams | tokens a second, HTTP ÷ bare | processor time of a token, bare ÷ HTTP |",
+        "|---|---|---|",
+    ]
+    lines += [
+        f"| {row['streams']} | {spread(row['tokens_per_second_ratio'])} | {spread(row['processor_ratio'])} |"
         for row in result["results"]
     ]
     return [*lines, "", machine, ""]

@@ -55,6 +55,13 @@ async def metrics_of(client: httpx.AsyncClient) -> dict[str, float]:
     return {series: float(value) for series, value in samples}
 
 
+async def has_stored_the_reply(client: httpx.AsyncClient) -> None:
+    """Wait for the last state of a reply, which is stored after the reply was sent."""
+    async with asyncio.timeout(30):
+        while not (await metrics_of(client))[labelled("samovar_snapshot_inserts_total", origin="completion")]:
+            await asyncio.sleep(0.01)
+
+
 async def has_seen(client: httpx.AsyncClient, clock: WallClock) -> None:
     """Wait for the server to have noticed what its clock was set to."""
     async with asyncio.timeout(30):
@@ -230,6 +237,7 @@ async def test_what_expires_while_a_process_is_stopped_is_what_nobody_used_for_t
     ) as server:
         async with httpx.AsyncClient(base_url=server.url, timeout=60) as client:
             await talk(client, messages := [{"role": "user", "content": FIRST}])
+            await has_stored_the_reply(client)
             server.signal(signal.SIGSTOP)
             try:
                 await asyncio.sleep(3)

@@ -25,7 +25,7 @@ def test_nothing_is_written_down_that_is_not_made():
 
 @pytest.mark.parametrize(
     ("old", "new"),
-    [("replicas: 1", "replicas: 2"), ("drop:\n", "add:\n"), ("path: /readyz", "path: /livez")],
+    [("replicas: 1", "replicas: 2"), ("drop:\n", "add:\n"), ('path: "/readyz"', 'path: "/livez"')],
 )
 def test_any_change_is_seen(old: str, new: str):
     """One word more or less in what the chart makes is another text."""
