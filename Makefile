@@ -47,10 +47,10 @@ serve: $(STAMP)  ## Start the server on 127.0.0.1:8080 with the demo model (ARGS
 	$(RUN)samovar serve $(ARGS)
 
 test: $(STAMP) $(TOOLS)  ## Run all tests (ARGS="-k …" for some).
-	$(RUN)python -m pytest -n $(WORKERS) --maxprocesses 4 --dist loadgroup --no-loadscope-reorder $(ARGS)
+	$(RUN)python -m pytest -n $(WORKERS) --maxprocesses 4 $(ARGS)
 
 test-fast: $(STAMP) $(TOOLS)  ## Run the tests that take less than ten seconds each.
-	$(RUN)python -m pytest -n $(WORKERS) --maxprocesses 4 --dist loadgroup --no-loadscope-reorder -m "not slow" $(ARGS)
+	$(RUN)python -m pytest -n $(WORKERS) --maxprocesses 4 -m "not slow" $(ARGS)
 
 check: $(STAMP)  ## Static checks: format, lint, types, import direction.
 	$(BIN)/ruff format --check .

@@ -13,9 +13,6 @@ import app.snapshots
 from tests.property.mutants import MUTANTS, Changes, Mutant
 from tests.property.store_machine import StoreMachine, TenantMachine
 
-# Each takes long, and none shares anything.
-pytestmark = pytest.mark.apart
-
 SOURCE = Path(app.snapshots.__file__).parent
 COPY = "mutated_snapshots"
 SEEDS = range(4)
