@@ -39,7 +39,7 @@ def group_of(nodeid: str) -> str:
     return nodeid if file in APART else FILES.get(file, file)
 
 
-class ByGroup(LoadScopeScheduling):
+class ByGroup(LoadScopeScheduling):  # type: ignore[misc]  # xdist brings no types
     """Gives groups to processes, in the order of collection."""
 
     def _split_scope(self, nodeid: str) -> str:
