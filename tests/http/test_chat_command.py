@@ -91,7 +91,8 @@ async def at_terminal(url: str, *flags: str) -> AsyncIterator[Terminal]:
     """A chat at a terminal of its own, that has asked for the first line."""
     ours, its = pty.openpty()
     # Its own terminal, so that Ctrl-C is a signal to it as it is to whatever a person starts.
-    own_terminal = ["setsid", "--ctty", "--wait"]
+    # And listened to, also where these tests run in a shell's background, which ignores it for all it starts.
+    own_terminal = ["env", "--default-signal=INT", "setsid", "--ctty", "--wait"]
     process = await asyncio.create_subprocess_exec(
         *own_terminal, *command(url, *flags), stdin=its, stdout=its, stderr=its, env=environment()
     )
