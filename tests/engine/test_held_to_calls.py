@@ -13,7 +13,7 @@ from app.scheduler.job import Sampling
 from app.vocabulary import FinishReason
 from tests.engine.conftest import new_decoder
 from tests.support.decoding import run, run_all
-from tests.support.held import FIELD, Holding, Said
+from tests.support.held import FIELD, Holding, Said, holding_of
 from tests.support.jobs import make_job
 from tests.support.marked import marked_model
 from tests.support.tool_formats import FORMATS, TWO_CALLS
@@ -83,16 +83,7 @@ ALL = tuple(map(tool, PARAMETERS))
 @pytest.fixture(scope="module")
 def holding(tmp_path_factory) -> Callable[[str], Holding]:
     """A model that writes its calls in that style."""
-    root = tmp_path_factory.mktemp("calling")
-    made: dict[str, Holding] = {}
-
-    def of(style: str) -> Holding:
-        if style not in made:
-            parser, marks = STYLES[style]
-            made[style] = Holding(marked_model(root / style.replace(" ", ""), marks, parser=parser))
-        return made[style]
-
-    return of
+    return holding_of(tmp_path_factory.mktemp("calling"), STYLES)
 
 
 def say(

@@ -13,7 +13,7 @@ from app.chat import ToolUse
 from app.engine.call_grammar import KNOWN
 from app.engine.constraint import ReplyConstraint
 from app.errors import RequestError
-from tests.support.held import Holding, Said
+from tests.support.held import Holding, Said, holding_of
 from tests.support.marked import marked_model
 from tests.support.random_tools import PLAIN_NAMES, tools
 from tests.support.random_walks import random_reply
@@ -67,16 +67,7 @@ FLAT = {"function_gemma", "function_gemma, marks spelled"}
 @pytest.fixture(scope="module")
 def holding(tmp_path_factory) -> Callable[[str], Holding]:
     """A model that writes its calls in that style."""
-    root = tmp_path_factory.mktemp("forms")
-    made: dict[str, Holding] = {}
-
-    def of(style: str) -> Holding:
-        if style not in made:
-            parser, marks = STYLES[style]
-            made[style] = Holding(marked_model(root / style.replace(" ", ""), marks, parser=parser))
-        return made[style]
-
-    return of
+    return holding_of(tmp_path_factory.mktemp("forms"), STYLES)
 
 
 def held_to(holding: Holding, use: ToolUse, **more: Any) -> ReplyConstraint:

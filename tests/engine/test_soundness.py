@@ -5,13 +5,14 @@ from types import SimpleNamespace
 
 import mlx.core as mx
 import pytest
-from mlx_lm.models.cache import ArraysCache, BatchKVCache, KVCache, RotatingKVCache
+from mlx_lm.models.cache import BatchKVCache, KVCache, RotatingKVCache
 
 from app.engine.decoder import BatchDecoder
 from app.engine.kinds import KINDS
 from app.engine.probe import prompts_below
 from app.engine.selfcheck import check
 from app.engine.soundness import Sound, shown_sound
+from tests.support.lossy import lose_a_slot
 from tests.support.passes import counted_passes
 
 MOST_PASSES = 10
@@ -89,15 +90,7 @@ def test_a_seal_whose_values_are_one_position_off_is_noticed(tiny, monkeypatch, 
 @pytest.mark.parametrize("family", ["lfm2", "mamba2", "qwen3_next"])
 def test_a_recurrent_state_that_loses_a_slot_is_noticed(tiny, monkeypatch, family):
     """The array of a recurrent layer that remembers longest comes back as zeros."""
-    seal = KINDS[ArraysCache].seal
-
-    def lossy(cache):
-        sealed = seal(cache)
-        slot = min(1, len(sealed.cache) - 1)
-        sealed[slot] = mx.zeros_like(sealed[slot])
-        return sealed
-
-    monkeypatch.setitem(KINDS, ArraysCache, dataclasses.replace(KINDS[ArraysCache], seal=lossy))
+    lose_a_slot(monkeypatch)
 
     assert shown(tiny(family)) is None
     assert not check(tiny(family).network, vocabulary_size=len(tiny(family).tokenizer)).reuse

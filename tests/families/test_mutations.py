@@ -8,12 +8,13 @@ from types import SimpleNamespace
 
 import mlx.core as mx
 import pytest
-from mlx_lm.models.cache import ArraysCache, KVCache, RotatingKVCache
+from mlx_lm.models.cache import KVCache, RotatingKVCache
 
 from app.engine.decoder import BatchDecoder
 from app.engine.kinds import KINDS
 from app.engine.selfcheck import Capabilities
 from tests.families import laws
+from tests.support.lossy import lose_a_slot
 
 
 def broken(law, family):
@@ -97,15 +98,7 @@ def test_a_window_that_is_short_of_its_first_position_is_noticed(family, monkeyp
 def test_a_recurrent_state_that_loses_a_slot_is_noticed(family, monkeypatch, name):
     """The array of a recurrent layer that remembers longest comes back as zeros."""
     model = family(name)
-    seal = KINDS[ArraysCache].seal
-
-    def seal_without_a_slot(cache):
-        sealed = seal(cache)
-        slot = min(1, len(sealed.cache) - 1)
-        sealed[slot] = mx.zeros_like(sealed[slot])
-        return sealed
-
-    monkeypatch.setitem(KINDS, ArraysCache, dataclasses.replace(KINDS[ArraysCache], seal=seal_without_a_slot))
+    lose_a_slot(monkeypatch)
 
     broken(laws.the_second_turn_hits_and_is_as_cold, model)
 

@@ -1,8 +1,10 @@
 """Replies of a tiny random model that are held to something, made by the real engine, read as clients do."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 from app.chat import ChatPrompt, PieceKind, PreparedPrompt, ReplySchema, ToolCall, ToolUse
@@ -11,6 +13,7 @@ from app.engine.loader import LoadedModel
 from app.scheduler.job import Constraint, Generated, Job, Sampling
 from app.vocabulary import FinishReason
 from tests.support.jobs import make_job
+from tests.support.marked import marked_model
 
 FIELD = "response_format"
 
@@ -98,3 +101,14 @@ class Holding:
         }
         calls = tuple(part for part in parts if isinstance(part, ToolCall))
         return Said(texts[PieceKind.CONTENT], texts[PieceKind.REASONING], calls, finish)
+
+
+def holding_of(root: Path, styles: Mapping[str, tuple[str, Sequence[str]]]) -> Callable[[str], Holding]:
+    """Models that write their calls in a style, made once each; a style is a parser's name and its marks."""
+
+    @cache
+    def of(style: str) -> Holding:
+        parser, marks = styles[style]
+        return Holding(marked_model(root / style.replace(" ", ""), marks, parser=parser))
+
+    return of
