@@ -14,7 +14,7 @@ from app.clock import monotonic
 from app.supervision.start_journal import write_starts
 from tests.support.otlp_receiver import OtlpReceiver
 from tests.support.ports import free_port
-from tests.support.process import Samovar, labelled, samovar
+from tests.support.process import Samovar, labelled, samovar, samples_of
 from tests.support.talking import question, stream, until
 from tests.support.wall_clock import WallClock
 
@@ -50,9 +50,7 @@ async def asking(server: Samovar, key: str = "all") -> AsyncIterator[httpx.Async
 
 async def metrics_of(client: httpx.AsyncClient) -> dict[str, float]:
     """A scrape."""
-    text = (await client.get("/metrics")).raise_for_status().text
-    samples = (line.rsplit(" ", 1) for line in text.splitlines() if line and not line.startswith("#"))
-    return {series: float(value) for series, value in samples}
+    return samples_of((await client.get("/metrics")).raise_for_status().text)
 
 
 async def has_stored_the_reply(client: httpx.AsyncClient) -> None:

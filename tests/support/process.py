@@ -106,8 +106,7 @@ class Samovar:
     def metrics(self) -> dict[str, float]:
         """`/metrics`, as series with labels → value."""
         text = self.get("/metrics").raise_for_status().text
-        samples = (line.rsplit(" ", 1) for line in text.splitlines() if line and not line.startswith("#"))
-        return {series: float(value) for series, value in samples}
+        return samples_of(text)
 
     def signal(self, number: int) -> None:
         """Send a signal."""
@@ -140,6 +139,12 @@ def samovar(
         if server.process.poll() is None:
             server.process.kill()
             server.wait_ended()
+
+
+def samples_of(text: str) -> dict[str, float]:
+    """The samples of a scrape, by their names as it writes them."""
+    samples = (line.rsplit(" ", 1) for line in text.splitlines() if line and not line.startswith("#"))
+    return {series: float(value) for series, value in samples}
 
 
 def labelled(series: str, **labels: str) -> str:
