@@ -19,6 +19,7 @@ from grafana.source.alerts import ALERTS
 from grafana.source.recordings import RECORDINGS, inlined
 from grafana.source.rules import expression
 from grafana.source.write import ROOT
+from tests.ops.alerts.case import GROUPS
 from tests.support.process import Samovar, samovar
 from tests.support.prometheus import Prometheus, prometheus, run
 from tests.support.promql import names
@@ -120,6 +121,7 @@ def _fired(folder: Path, series: dict[str, str], *, step: int, minutes: int, eve
     document = {
         "rule_files": [str(RULES)],
         "evaluation_interval": every,
+        "group_eval_order": GROUPS,
         "tests": [
             {
                 "interval": f"{step}m",

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from grafana.source.alerts import ALERTS
-from tests.ops.alerts.case import Case
+from tests.ops.alerts.case import GROUPS, Case
 from tests.ops.alerts.cases import CASES
 from tests.ops.alerts.healthy import server
 from tests.support.prometheus import run
@@ -70,7 +70,12 @@ def unit_test(name: str, case: Case) -> dict[str, Any]:
                 ],
             }
         ]
-    return {"rule_files": [str(RULES)], "evaluation_interval": f"{case.step}m", "tests": [test]}
+    return {
+        "rule_files": [str(RULES)],
+        "evaluation_interval": f"{case.step}m",
+        "group_eval_order": GROUPS,
+        "tests": [test],
+    }
 
 
 @pytest.mark.parametrize(("name", "case"), PARAMETERS)
