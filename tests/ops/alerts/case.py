@@ -8,7 +8,7 @@ from grafana.source.rules import document
 GROUPS = [group["name"] for group in document()["groups"]]
 """The rule groups in the order that promtool is told to take them in.
 
-Left to itself it takes them in another order each time, and an alert may read what was recorded a step before.
+Left to itself it takes them in another order each time, and an alert may read what a step before recorded.
 """
 HIT, NO_CANDIDATE, DIVERGED = (
     f'samovar_snapshot_lookups_total{{outcome="{outcome}"}}'
