@@ -17,13 +17,15 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
 
 import httpx
 import mlx.core as mx
 import psutil
+from mlx_lm import load
+from mlx_lm.generate import BatchGenerator
 
 from app.bench.machine import describe_machine, spread
 from benchmarks.shapes import make_shape
@@ -52,46 +54,47 @@ class Decoded:
         return self.processor_seconds / self.tokens * 1e3
 
 
-def prompt_of(number: int) -> str:
-    """Begins as no other does."""
-    return f"{number:06} ".ljust(PROMPT_CHARACTERS, "x")
+def prompts_of(first: int, streams: int) -> list[str]:
+    """So many texts, numbered from `first` on, that begin as no other does."""
+    return [f"{number:06} ".ljust(PROMPT_CHARACTERS, "x") for number in range(first, first + streams)]
 
 
 def bare(folder: str) -> None:
     """Answers each line `streams tokens first-number` with what a bare loop needed; ends with its input."""
-    from mlx_lm import load
-    from mlx_lm.generate import BatchGenerator
-
     model, tokenizer, *_ = load(folder)
     for line in sys.stdin:
         streams, tokens, first = map(int, line.split())
-        prompts = [
-            tokenizer.apply_chat_template(
-                [{"role": "user", "content": prompt_of(first + n)}], add_generation_prompt=True
-            )
-            for n in range(streams)
-        ]
-        generator = BatchGenerator(
-            model,
-            stop_tokens=[[token] for token in tokenizer.eos_token_ids],
-            completion_batch_size=MOST_STREAMS,
-            prefill_batch_size=8,
-            prefill_step_size=512,
-            max_tokens=tokens,
-        )
+        print(json.dumps(astuple(looped(model, tokenizer, prompts_of(first, streams), tokens))), flush=True)
+
+
+def looped(model: Any, tokenizer: Any, texts: list[str], tokens: int) -> Decoded:
+    """A loop over BatchGenerator that does nothing with the tokens, from when all streams have begun."""
+    generator = BatchGenerator(
+        model,
+        stop_tokens=[[token] for token in tokenizer.eos_token_ids],
+        completion_batch_size=MOST_STREAMS,
+        prefill_batch_size=8,
+        prefill_step_size=512,
+        max_tokens=tokens,
+    )
+    prompts = [
+        tokenizer.apply_chat_template([{"role": "user", "content": text}], add_generation_prompt=True)
+        for text in texts
+    ]
+    try:
         generator.insert(prompts)
         started: set[int] = set()
         made = 0
-        while len(started) < streams:
+        while len(started) < len(prompts):
             _, replies = generator.next()
             started |= {reply.uid for reply in replies}
             made += len(replies)
         before, began, spent = made, time.perf_counter(), time.process_time()
-        while made < streams * tokens:
+        while made < len(prompts) * tokens:
             made += len(generator.next()[1])
-        decoded = (made - before, time.perf_counter() - began, time.process_time() - spent)
+        return Decoded(made - before, time.perf_counter() - began, time.process_time() - spent)
+    finally:
         generator.close()
-        print(json.dumps(decoded), flush=True)
 
 
 async def streamed(port: int, process: psutil.Process, texts: list[str], tokens: int) -> Decoded:
@@ -183,7 +186,7 @@ def measure(options: argparse.Namespace, folder: str, port: int) -> list[dict[st
                 alone.stdin.write(f"{streams} {options.tokens} {first}\n")
                 alone.stdin.flush()
                 by_itself = Decoded(*json.loads(alone.stdout.readline()))
-                texts = [prompt_of(first + n) for n in range(streams)]
+                texts = prompts_of(first, streams)
                 served = asyncio.run(streamed(port, process, texts, options.tokens))
                 if turn:  # the first round warms both up
                     pairs.append((by_itself, served))

@@ -15,10 +15,11 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import mlx.core as mx
+import psutil
 from mlx_lm import load
-from mlx_lm.generate import BatchGenerator
 from mlx_lm.models.cache import make_prompt_cache
 
 from app.bench.machine import describe_machine, spread
@@ -26,8 +27,12 @@ from app.bench.replies import Connection, connected
 from app.bench.talk import take_turn
 from app.bench.texts import Message
 from app.clock import monotonic
+from benchmarks.decode_bench import MOST_STREAMS, line_of, looped, prompts_of, streamed, summary
 from benchmarks.servers import Running, samovar
-from benchmarks.shapes import VOCABULARY, make_shape
+from benchmarks.shapes import make_shape
+
+Loaded = tuple[Any, Any]
+"""A model and its tokenizer."""
 
 NEW_TOKENS = 32
 PREFILL_CHUNK = 2048
@@ -110,65 +115,21 @@ def limit_seconds(model: Any, length: int, times: int) -> dict[str, float]:
     }
 
 
-def bare_tokens_per_second(model: Any, prompts: list[list[int]], max_tokens: int) -> float:
-    """A loop over BatchGenerator that does nothing with the tokens."""
-    generator = BatchGenerator(
-        model,
-        stop_tokens=[],
-        completion_batch_size=len(prompts),
-        prefill_batch_size=8,
-        prefill_step_size=512,
-        max_tokens=max_tokens,
-    )
-    try:
-        began = time.perf_counter()
-        generator.insert(prompts)
-        made = 0
-        while made < max_tokens * len(prompts):
-            _, replies = generator.next()
-            made += len(replies)
-        return made / (time.perf_counter() - began)
-    finally:
-        generator.close()
-
-
-async def http_tokens_per_second(running: Running, texts: list[str], max_tokens: int) -> float:
-    """The same prompts and as many tokens, streamed to as many clients."""
-    fields = {
-        "cache_prompt": False,
-        # A random model would end its reply now and then.
-        "logit_bias": {str(VOCABULARY - 1): -100},
-    }
-    async with connected(running.server, monotonic) as connection:
-        began = monotonic()
-        replies = await asyncio.gather(
-            *(
-                connection.ask([{"role": "user", "content": text}], max_tokens=max_tokens, fields=fields)
-                for text in texts
-            )
-        )
-        seconds = monotonic() - began
-    made = [reply.tokens for reply in replies]
-    assert made == [max_tokens] * len(texts), made
-    return sum(made) / seconds
-
-
-def decoding(
-    running: Running, model: Any, tokenizer: Any, streams: int, options: argparse.Namespace
-) -> dict[str, Any]:
-    """Pairs of rounds, HTTP ÷ bare."""
+def decoding(running: Running, loaded: Loaded, streams: int, options: argparse.Namespace) -> dict[str, Any]:
+    """Pairs of rounds in turn, HTTP ÷ bare, after one that warms both up."""
+    process = psutil.Process(running.pid)
+    port = urlsplit(running.server.url).port
+    assert port is not None
     pairs = []
     for pair in range(options.pairs + 1):
-        texts = [text_of(pair * 1000 + n, 100) for n in range(streams)]
-        prompts = [
-            tokenizer.apply_chat_template([{"role": "user", "content": t}], add_generation_prompt=True)
-            for t in texts
-        ]
-        bare = bare_tokens_per_second(model, prompts, options.max_tokens)
-        http = asyncio.run(http_tokens_per_second(running, texts, options.max_tokens))
-        if pair:
-            pairs.append({"http": http, "bare": bare})
-    return {"streams": streams, "pairs": pairs, "ratio": spread([p["http"] / p["bare"] for p in pairs])}
+        texts = prompts_of((streams * 100 + pair) * MOST_STREAMS, streams)
+        alone = looped(*loaded, texts, options.max_tokens)
+        served = asyncio.run(streamed(port, process, texts, options.max_tokens))
+        pairs.append((alone, served))
+    return summary(streams, pairs[1:]) | {
+        "http": [served.tokens_per_second for _, served in pairs[1:]],
+        "bare": [alone.tokens_per_second for alone, _ in pairs[1:]],
+    }
 
 
 def measure(name: str, folder: Path, options: argparse.Namespace) -> dict[str, Any]:
@@ -195,9 +156,9 @@ def measure(name: str, folder: Path, options: argparse.Namespace) -> dict[str, A
                 flush=True,
             )
         for streams in options.streams:
-            made = decoding(server, model, tokenizer, streams, options)
+            made = decoding(server, (model, tokenizer), streams, options)
             found["decoding"].append(made)
-            print(name, streams, "streams", made["ratio"], made["pairs"][-1], flush=True)
+            print(name, line_of(made), flush=True)
     return found
 
 

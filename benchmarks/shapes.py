@@ -20,6 +20,7 @@ CHATML = (
 )
 VOCABULARY = 65_536
 _SHARD_BYTES = 4 << 30
+_SAYS_TOKENS = ("lm_head.weight", "embed_tokens.weight")
 
 SHAPES: Mapping[str, Mapping[str, Any]] = {
     "small-20m": {
@@ -117,7 +118,11 @@ def make_shape(folder: Path, name: str, *, dtype: mx.Dtype = mx.bfloat16) -> Pat
     for key, shape in [(key, weight.shape) for key, weight in tree_flatten(model.parameters())]:
         # Scaled by the fan-in, as an initialised model is, so that values stay finite over all layers.
         scale = 1.0 if len(shape) == 1 else 1 / math.sqrt(shape[-1])
-        shard[key] = (mx.random.normal(shape) * scale).astype(dtype)
+        weight = mx.random.normal(shape) * scale
+        if key.endswith(_SAYS_TOKENS):
+            # Nothing is less likely than the last token, which ends a reply: it has no logit but 0.
+            weight[-1] = 0
+        shard[key] = weight.astype(dtype)
         held += shard[key].nbytes
         if held >= _SHARD_BYTES:
             mx.save_safetensors(str(target / f"model-{number:02d}.safetensors"), shard)

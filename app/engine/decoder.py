@@ -12,6 +12,7 @@ from mlx_lm.models.cache import make_prompt_cache
 from app.clock import Clock, monotonic
 from app.engine.device import on_cpu
 from app.engine.kinds import Cache, can_be_batched
+from app.engine.lone_row import as_lone_rows
 from app.engine.one_row import as_one_row
 from app.engine.payload import SealedState, seal
 from app.engine.sampling import PENALTY_TOKENS, Samplers, logits_processors, token_logprob
@@ -130,7 +131,7 @@ class BatchDecoder:
         (uid,) = self._generator.insert_segments(
             [[list(job.tokens[begin:end]) for begin, end in pairwise(edges)]],
             max_tokens=[job.max_tokens],
-            caches=[caches if self._batched else as_one_row(caches)],
+            caches=[as_lone_rows(caches) if self._batched else as_one_row(caches)],
             # A list of its own: mlx-lm appends to it as the state grows. Only penalties look back in it.
             all_tokens=[list(job.tokens[told_from:start])],
             samplers=[self._samplers.sampler(job.sampling)],
