@@ -1,9 +1,10 @@
 """Models of real size through HTTP, beside what MLX itself needs for the same work on the same device.
 
-`python -m benchmarks.device_bench [--shapes dense-8b,…] [--lengths 2048,…] [--streams 1,8,32] [--json FILE]`
+`python -m benchmarks.device_bench [--shapes dense-8b,…] [--lengths 2048,…] [--streams 1,8,32] [--folder …]`
 
-A warm turn is compared with the same request cold, and with its limit: a copy of its state, the pass over its
-new tokens and one step. Decoding is compared with a bare loop over mlx-lm's BatchGenerator in this process.
+A warm turn is compared with the same request cold, with its limit (a copy of its state, the pass over its new
+tokens and one step) and with mlx_lm.server's. Decoding is compared with a bare loop over mlx-lm's
+BatchGenerator in this process.
 """
 
 import argparse
@@ -13,6 +14,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -28,7 +30,7 @@ from app.bench.talk import take_turn
 from app.bench.texts import Message
 from app.clock import monotonic
 from benchmarks.decode_bench import MOST_STREAMS, line_of, looped, prompts_of, streamed, summary
-from benchmarks.servers import Running, samovar
+from benchmarks.servers import MLX_LM, SAMOVAR, Running, mlx_lm, samovar
 from benchmarks.shapes import make_shape
 
 Loaded = tuple[Any, Any]
@@ -36,6 +38,7 @@ Loaded = tuple[Any, Any]
 
 NEW_TOKENS = 32
 PREFILL_CHUNK = 2048
+KEPT_BYTES = 2 << 30
 
 
 def text_of(number: int, length: int) -> str:
@@ -59,41 +62,41 @@ async def first_text(connection: Connection, messages: Sequence[Message], **fiel
     return turn.first_token_seconds, turn.cached_tokens or 0
 
 
-async def turns(running: Running, length: int, numbers: Iterator[int], times: int) -> dict[str, Any]:
-    """The second turn of conversations of `length` tokens, warm, and the same request cold."""
-    warm, cold, told = [], [], []
+def next_turn(history: Sequence[Message]) -> list[Message]:
+    """The history, a reply and a question: NEW_TOKENS more than the prompt before, marks included."""
+    # The template's text, one token a character; each mark is one token.
+    between = len("ok") + len("|\n|user\n") + len("|\n|assistant\n")
+    return [
+        *history,
+        {"role": "assistant", "content": "ok"},
+        {"role": "user", "content": "?" * (NEW_TOKENS - between)},
+    ]
+
+
+async def turns(running: Running, length: int, numbers: Iterator[int], times: int) -> list[dict[str, Any]]:
+    """Conversations of `length` tokens: seconds of the first turn, of the next, and of the next one cold.
+
+    The last is ours alone: others are not told to leave their caches. The first conversation warms up.
+    """
+    measured = []
     async with connected(running.server, monotonic) as connection:
-        for _ in range(times + 1):
-            number = next(numbers)
+        for number in islice(numbers, times + 1):
             history: list[Message] = [{"role": "user", "content": text_of(number, length)}]
-            await first_text(connection, history, prompt_cache_key=str(number))
-            # What is between the turns, marks included, is as long as NEW_TOKENS says.
-            between = (
-                len("ok<|im_end|>\n<|im_start|>user\n<|im_end|>\n<|im_start|>assistant\n")
-                - 3 * len("<|im_start|>")
-                + 3
-            )
-            text = "?" * max(NEW_TOKENS - between, 1)
-            talk: list[Message] = [
-                *history,
-                {"role": "assistant", "content": "ok"},
-                {"role": "user", "content": text},
-            ]
-            seconds, said = await first_text(connection, talk, prompt_cache_key=str(number))
-            warm.append(seconds)
-            told.append(said)
-            seconds, _ = await first_text(connection, talk, cache_prompt=False)
-            cold.append(seconds)
-    return {
-        "warm_seconds": warm[1:],
-        "cold_seconds": cold[1:],
-        "ratio": spread([w / c for w, c in zip(warm[1:], cold[1:], strict=True)]),
-        "cache": told[1:],
-    }
+            talk = next_turn(history)
+            first, _ = await first_text(connection, history, prompt_cache_key=str(number))
+            warm, cached = await first_text(connection, talk, prompt_cache_key=str(number))
+            turn: dict[str, Any] = {"first_seconds": first, "warm_seconds": warm, "cached_tokens": cached}
+            if running.name == SAMOVAR:
+                turn["cold_seconds"], _ = await first_text(connection, talk, cache_prompt=False)
+            measured.append(turn)
+    return measured[1:]
 
 
 def limit_seconds(model: Any, length: int, times: int) -> dict[str, float]:
-    """What MLX alone needs for a warm turn: copy the state, pass over the new tokens, one step."""
+    """What MLX alone needs for a warm turn: copy the state, pass over the new tokens, one step.
+
+    Each is the median of passes of one and the same length, for which the device has prepared itself.
+    """
     cache = make_prompt_cache(model)
     for at in range(0, length, PREFILL_CHUNK):
         model(mx.zeros((1, min(PREFILL_CHUNK, length - at)), mx.int32), cache=cache)
@@ -105,6 +108,9 @@ def limit_seconds(model: Any, length: int, times: int) -> dict[str, float]:
     def pass_over(tokens: int) -> Callable[[], None]:
         def work() -> None:
             mx.eval(mx.argmax(model(mx.zeros((1, tokens), mx.int32), cache=cache)[:, -1], axis=-1))
+            for each in cache:
+                if each.is_trimmable():
+                    each.trim(tokens)
 
         return work
 
@@ -133,33 +139,38 @@ def decoding(running: Running, loaded: Loaded, streams: int, options: argparse.N
 
 
 def measure(name: str, folder: Path, options: argparse.Namespace) -> dict[str, Any]:
-    """One shape: turns at all lengths, and decoding at all numbers of streams."""
+    """One shape: turns at all lengths, decoding at all numbers of streams, and turns of mlx_lm.server."""
     path = str(make_shape(folder, name))
-    flags = ("--scheduler-max-running", "32", "--snapshot-capacity-bytes", "40GiB")
+    flags = ("--scheduler-max-running", str(MOST_STREAMS), "--snapshot-capacity-bytes", "40GiB")
     numbers = iter(range(1, 10**9))
-    found: dict[str, Any] = {"turns": [], "decoding": []}
+    rows: dict[int, dict[str, Any]] = {}
+    made = []
     with samovar(path, *flags) as server:
         model, tokenizer, *_ = load(path)
         for length in options.lengths:
-            turn = asyncio.run(turns(server, length, numbers, options.pairs))
+            measured = asyncio.run(turns(server, length, numbers, options.pairs))
             limit = limit_seconds(model, length, options.pairs)
-            turn |= {"length": length, "limit": limit}
-            turn["over_limit"] = statistics.median(turn["warm_seconds"]) / sum(limit.values())
-            found["turns"].append(turn)
-            print(
-                name,
-                length,
-                turn["ratio"],
-                f"{turn['over_limit']:.2f} x limit",
-                limit,
-                turn["cache"][-1],
-                flush=True,
-            )
+            mx.clear_cache()
+            warm = [turn["warm_seconds"] for turn in measured]
+            rows[length] = {
+                "length": length,
+                SAMOVAR: measured,
+                "limit": limit,
+                "warm_to_cold": spread([turn["warm_seconds"] / turn["cold_seconds"] for turn in measured]),
+                "warm_to_limit": spread([seconds / sum(limit.values()) for seconds in warm]),
+            }
+            print(name, rows[length], flush=True)
         for streams in options.streams:
-            made = decoding(server, (model, tokenizer), streams, options)
-            found["decoding"].append(made)
-            print(name, line_of(made), flush=True)
-    return found
+            made.append(decoding(server, (model, tokenizer), streams, options))
+            print(name, line_of(made[-1]), flush=True)
+    del model
+    mx.clear_cache()
+    with mlx_lm(path) as peer:
+        for length in options.lengths:
+            if length <= options.peer_length:
+                rows[length][MLX_LM] = asyncio.run(turns(peer, length, numbers, options.pairs))
+                print(name, MLX_LM, rows[length][MLX_LM], flush=True)
+    return {"shape": name, "turns": list(rows.values()), "decoding": made}
 
 
 def numbers_of(text: str) -> list[int]:
@@ -171,25 +182,26 @@ def main() -> None:
     """Measure, print, write JSON after each shape."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--shapes", default="dense-8b,hybrid-2b,sliding-4b")
-    parser.add_argument("--lengths", type=numbers_of, default=[2048, 8192, 32768])
+    parser.add_argument("--lengths", type=numbers_of, default=[2048, 8192, 32768, 131072])
+    parser.add_argument("--peer-length", type=int, default=32768, help="longest history for mlx_lm.server")
     parser.add_argument("--streams", type=numbers_of, default=[1, 8, 32])
     parser.add_argument("--pairs", type=int, default=3)
-    parser.add_argument("--max-tokens", type=int, default=128)
-    parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "samovar-shapes")
-    parser.add_argument("--json", type=Path, default=Path("benchmarks/results/device.json"))
+    parser.add_argument("--max-tokens", type=int, default=256)
+    parser.add_argument("--models", type=Path, default=Path(tempfile.gettempdir()) / "samovar-shapes")
+    parser.add_argument("--folder", type=Path, default=Path("benchmarks/results"), help="for the results")
     options = parser.parse_args()
-    results: dict[str, Any] = {}
+    # What this process keeps for itself is missing to the server beside it.
+    mx.set_cache_limit(KEPT_BYTES)
+    asked = {key: getattr(options, key) for key in ("pairs", "max_tokens")} | {"new_tokens": NEW_TOKENS}
+    device = {"device": str(mx.device_info().get("device_name", mx.default_device()))}
+    options.folder.mkdir(parents=True, exist_ok=True)
     for name in options.shapes.split(","):
-        results[name] = measure(name, options.folder, options)
-        options.json.parent.mkdir(parents=True, exist_ok=True)
-        machine = {
-            **describe_machine(),
-            "device": str(mx.device_info().get("device_name", mx.default_device())),
+        result = {
+            "machine": describe_machine() | device,
+            "options": asked,
+            "result": measure(name, options.models, options),
         }
-        asked = {key: getattr(options, key) for key in ("pairs", "max_tokens")} | {"new_tokens": NEW_TOKENS}
-        options.json.write_text(
-            json.dumps({"machine": machine, "options": asked, "results": results}, indent=1)
-        )
+        (options.folder / f"device_{name}.json").write_text(json.dumps(result, indent=1) + "\n")
 
 
 if __name__ == "__main__":

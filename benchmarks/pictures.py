@@ -13,6 +13,7 @@ from typing import Any
 import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from benchmarks.servers import LLAMA_CPP, MLX_LM, SAMOVAR
@@ -161,14 +162,36 @@ def peer_turns(figure: Figure, theme: Theme, result: Result) -> None:
     axes.legend(frameon=False)
 
 
+def device_turns(figure: Figure, theme: Theme, result: Result) -> None:
+    """Time to first token by length of history, cold and warm, a model in each part."""
+    parts = figure.subplots(1, len(result["shapes"]), sharex=True, sharey=True)
+    for axes, measured in zip(parts, result["shapes"], strict=True):
+        for server in (SAMOVAR, MLX_LM):
+            rows = [row for row in measured["turns"] if server in row]
+            lengths = [row["length"] for row in rows]
+            for what in ("first_seconds", "warm_seconds"):
+                seconds = [median([turn[what] for turn in row[server]]) for row in rows]
+                (drawn,) = line(axes, theme, server, lengths, seconds)
+                cold = what == "first_seconds"
+                drawn.set_linestyle("-" if cold else "--")
+                drawn.set_label(f"{server}, {'cold' if cold else 'next turn'}")
+        axes.set_xscale("log", base=2)
+        axes.set_yscale("log")
+        axes.set_title(measured["shape"])
+        axes.set_xlabel("tokens of history")
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda tokens, _: f"{tokens / 1024:g}k"))
+    parts[0].set_ylabel("seconds to first token")
+    parts[0].legend(frameon=False, fontsize=7)
+
+
 def median(values: Sequence[float]) -> float:
     """The middle one, or of two the upper."""
     return sorted(values)[len(values) // 2]
 
 
-def line(axes: Axes, theme: Theme, server: str, across: Sequence[float], up: Sequence[float]) -> None:
+def line(axes: Axes, theme: Theme, server: str, across: Sequence[float], up: Sequence[float]) -> list[Line2D]:
     """A server's line, in its colour and with its mark."""
-    axes.plot(
+    return axes.plot(
         across,
         up,
         color=theme.colours[server],
@@ -187,8 +210,9 @@ PICTURES: Mapping[str, tuple[str, tuple[float, float], Draw]] = {
     "peer-speed": ("peer", (7.5, 3.0), peer_speed),
     "peer-turns": ("peer", (5.0, 3.0), peer_turns),
     "peer-budget": ("peer", (7.5, 3.0), peer_budget),
+    "device-turns": ("device_*", (7.5, 3.0), device_turns),
 }
-"""Name → the result that it shows, its size in inches, and how it is drawn."""
+"""Name → the result that it shows, or files of shapes, its size in inches, and how it is drawn."""
 
 
 def files() -> Iterator[tuple[str, Theme]]:
@@ -203,7 +227,8 @@ def draw(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for file, theme in files():
         source, size, paint = PICTURES[file.removesuffix(f"-{theme.name}")]
-        result = json.loads((RESULTS / f"{source}.json").read_text())
+        read = [json.loads(found.read_text()) for found in sorted(RESULTS.glob(f"{source}.json"))]
+        result = {"shapes": [each["result"] for each in read]} if "*" in source else read[0]
         coloured = {
             **dict.fromkeys(("text.color", "axes.labelcolor", "xtick.color", "ytick.color"), theme.ink),
             **dict.fromkeys(("figure.facecolor", "axes.facecolor", "savefig.facecolor"), theme.paper),

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks import report_servers
-from benchmarks.report_servers import picture
+from benchmarks import report_device, report_servers
+from benchmarks.report_servers import picture, spread
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "benchmarks.md"
@@ -35,6 +35,7 @@ def page(
     loop: Result,
     decode: Result,
     start: Result,
+    devices: Sequence[Result],
 ) -> str:
     """The whole page."""
     return "\n".join(
@@ -57,6 +58,7 @@ def page(
             *report_servers.decode(decode, _machine(decode["machine"])),
             *report_servers.loop(loop, _machine(loop["machine"])),
             *report_servers.start(start, _machine(start["machine"])),
+            *report_device.device(devices, _machine(devices[0]["machine"])),
             *_soak(soak),
         ]
     )
@@ -68,14 +70,14 @@ def _serving(result: Result) -> list[str]:
         "## Serving, beside `mlx_lm.server`",
         "",
         f"The demo model, streamed chat completions of {options['max_tokens']} tokens to prompts of about {options['words']} words",
-        f"that share nothing, {options['pairs']} paired rounds, {options['requests']} requests of each client in a round. Above 1 is better for",
+        f"that share nothing, {options['pairs']} paired rounds, {options['requests']} request{'' if options['requests'] == 1 else 's'} of each client in a round. Above 1 is better for",
         "tokens a second, below 1 for the time to the first token.",
         "",
         "| clients | tokens a second, ours ÷ theirs | time to first token, ours ÷ theirs |",
         "|---|---|---|",
     ]
     lines += [
-        f"| {row['clients']} | {_spread(row['throughput_ratio'])} | {_spread(row['first_token_ratio'])} |"
+        f"| {row['clients']} | {spread(row['throughput_ratio'])} | {spread(row['first_token_ratio'])} |"
         for row in result["results"]
     ]
     shown = picture("serving", "Tokens a second and time to first token beside mlx_lm.server, by clients")
@@ -95,8 +97,8 @@ def _stall(results: Sequence[Result]) -> list[str]:
     for result in results:
         options, ratios = result["options"], result["result"]
         lines.append(
-            f"| {options['model']} | {options['streams']} | {options['tokens']:,} | {options['pairs']} | {_spread(ratios['gap_p99_ratio'])} "
-            f"| {_spread(ratios['gap_max_ratio'])} | {_spread(ratios['prefill_ratio'])} |"
+            f"| {options['model']} | {options['streams']} | {options['tokens']:,} | {options['pairs']} | {spread(ratios['gap_p99_ratio'])} "
+            f"| {spread(ratios['gap_max_ratio'])} | {spread(ratios['prefill_ratio'])} |"
         )
     return [*lines, "", _machine(results[0]["machine"]), ""]
 
@@ -139,7 +141,7 @@ def _turn(result: Result) -> list[str]:
         "|---|---|---|---|",
     ]
     lines += [
-        f"| {row['family']} | {row['tokens']:,} | {_spread(row['warm_to_cold'], digits=3)} | {_spread(row['mlx_to_warm'])} |"
+        f"| {row['family']} | {row['tokens']:,} | {spread(row['warm_to_cold'], digits=3)} | {spread(row['mlx_to_warm'])} |"
         for row in result["rows"]
     ]
     return [*lines, "", _machine(result["machine"]), ""]
@@ -174,7 +176,7 @@ def _telemetry(result: Result) -> list[str]:
         "|---|---|---|---|",
     ]
     lines += [
-        f"| {row['clients']} | {_spread(row['throughput_ratio'], digits=3)} | {_spread(row['first_token_ratio'], digits=3)} "
+        f"| {row['clients']} | {spread(row['throughput_ratio'], digits=3)} | {spread(row['first_token_ratio'], digits=3)} "
         f"| {row['processor_ratio']:.3f} |"
         for row in result["results"]
     ]
@@ -193,7 +195,7 @@ def _structured(result: Result) -> list[str]:
         "|---|---|---|",
     ]
     lines += [
-        f"| {row['rows']} | {_spread(row['throughput_ratio'])} | {row['mask_share']:.2%} |"
+        f"| {row['rows']} | {spread(row['throughput_ratio'])} | {row['mask_share']:.2%} |"
         for row in result["results"]
     ]
     return [*lines, "", _machine(result["machine"]), ""]
@@ -241,10 +243,6 @@ def _soak(result: Result) -> list[str]:
     ]
 
 
-def _spread(values: Mapping[str, float], *, digits: int = 2) -> str:
-    return f"{values['median']:.{digits}f} ({values['min']:.2f} to {values['max']:.2f})"
-
-
 def _machine(machine: Mapping[str, Any]) -> str:
     versions = machine["versions"]
     return (
@@ -270,9 +268,14 @@ def current() -> str:
         "start": "start",
     }
     return page(
-        stalls=[json.loads(file.read_text()) for file in sorted(RESULTS.glob("stall*.json"))],
+        stalls=_all_of("stall*"),
+        devices=_all_of("device_*"),
         **{name: json.loads((RESULTS / f"{file}.json").read_text()) for name, file in measured.items()},
     )
+
+
+def _all_of(pattern: str) -> list[Result]:
+    return [json.loads(file.read_text()) for file in sorted(RESULTS.glob(f"{pattern}.json"))]
 
 
 def main() -> None:

@@ -1,0 +1,60 @@
+"""The section of docs/benchmarks.md on models of real size."""
+
+import statistics
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from benchmarks.report_servers import picture, spread
+from benchmarks.servers import MLX_LM, SAMOVAR
+
+Result = Mapping[str, Any]
+
+
+def device(results: Sequence[Result], machine: str) -> list[str]:
+    """Turns and decoding, each shape's file a part of the tables."""
+    options = results[0]["options"]
+    lines = [
+        "## Models of real size, on a GPU",
+        "",
+        f"Random weights in bfloat16, in the shapes of well-known models, on one {results[0]['machine']['device']}: a dense one of 8 billion weights, a hybrid of 2, a sliding-window one of 4.",
+        f"A conversation's next turn brings {options['new_tokens']} tokens. The time to its first token where the state is kept, beside the same request cold, and beside its limit: what MLX alone",
+        "takes to copy the state, compute the new tokens and make one step. Beside `mlx_lm.server`: a cold prompt and the next turn, each server alone on the device. Below 1 is better.",
+        f"{options['pairs']} conversations of each length.",
+        "",
+        "| model | tokens of history | warm ÷ cold | warm ÷ limit | cold prompt, ours ÷ theirs | next turn, ours ÷ theirs |",
+        "|---|---|---|---|---|---|",
+    ]
+    lines += [
+        f"| {result['result']['shape']} | {row['length']:,} | {spread(row['warm_to_cold'], digits=3)} | {spread(row['warm_to_limit'])} "
+        f"| {_beside(row, 'first_seconds')} | {_beside(row, 'warm_seconds')} |"
+        for result in results
+        for row in result["result"]["turns"]
+    ]
+    lines += [
+        "",
+        *picture(
+            "device-turns",
+            "Seconds to the first token by length of history, cold and warm, beside mlx_lm.server",
+        ),
+        f"Decoding through HTTP beside a bare loop over `BatchGenerator` on the same device, {options['max_tokens']} tokens a stream, from when all streams have begun; above 1 is better. A row that is",
+        "alone in its batch is masked by nothing here and by an array there.",
+        "",
+        "| model | streams | tokens a second, HTTP ÷ bare |",
+        "|---|---|---|",
+    ]
+    lines += [
+        f"| {result['result']['shape']} | {row['streams']} | {spread(row['tokens_per_second_ratio'])} |"
+        for result in results
+        for row in result["result"]["decoding"]
+    ]
+    return [*lines, "", machine, ""]
+
+
+def median_seconds(row: Result, server: str, what: str) -> float | None:
+    """Of a row's conversations with a server, or None where it was not asked."""
+    return statistics.median(turn[what] for turn in row[server]) if server in row else None
+
+
+def _beside(row: Result, what: str) -> str:
+    ours, theirs = (median_seconds(row, server, what) for server in (SAMOVAR, MLX_LM))
+    return f"{ours / theirs:.2f}" if ours and theirs else ""
