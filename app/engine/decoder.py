@@ -21,6 +21,7 @@ from app.errors import RestoreError
 from app.scheduler.job import Failed, Generated, Job, JobId, Prefilled, TokenLogprob
 from app.scheduler.ports import Sealed, StepOutput
 from app.scheduler.prefill_pace import PrefillPace
+from app.scheduler.prompt_order import beginning
 from app.snapshots.entry import BYTES_PER_TOKEN, TokenBytes, pack
 from app.vocabulary import FinishReason
 
@@ -48,20 +49,23 @@ def default_prefill_step_tokens() -> int:
     return 512 if on_cpu() else 2048
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Row:
-    """A job inside the batch generator: `start` tokens were restored, `stops` are the positions ahead.
+    """A job that is admitted: `start` tokens were restored into `state`, `stops` are the positions ahead.
 
-    `done` of its prompt's tokens are in its state; `writing`: it has its first token. mlx-lm was told of the
-    tokens from `told_from` on.
+    `uid`: what the batch generator calls it; None while it waits for its prefill to begin. `done` of its
+    prompt's tokens are in its state; `decoding`: it has left the batch of prompts; `writing`: it has its
+    first token. mlx-lm was told of the tokens from `told_from` on.
     """
 
     job: Job
-    uid: int
     start: int
+    state: list[Cache] | None
     stops: list[int]
     done: int
     told_from: int
+    uid: int | None = None
+    decoding: bool = False
     writing: bool = False
     mask: TokenMask | None = None
     finished: tuple[list[Cache], list[int]] | None = field(default=None)
@@ -101,6 +105,7 @@ class BatchDecoder:
         self._wired_bytes = wired_bytes
         self._samplers = Samplers()
         self._rows: dict[JobId, _Row] = {}
+        self._waiting: list[_Row] = []
         self._by_uid: dict[int, _Row] = {}
         self._generator = self._new_generator()
 
@@ -122,27 +127,47 @@ class BatchDecoder:
 
     def admit(self, job: Job, *, start: int, state: list[Cache] | None, stops: Sequence[int]) -> None:
         """Queue a job for prefill from `start` on; its segments end at `stops` and at the prompt's end."""
-        edges = [start, *stops, len(job.tokens)]
         told_from = max(start - PENALTY_TOKENS, 0)
-        caches = self.new_caches() if state is None else state
         mask = None if job.constraint is None else TokenMask(job.constraint.begin())
+        row = _Row(job, start, state, list(stops), start, told_from, mask=mask)
+        self._rows[job.id] = row
+        self._waiting.append(row)
+
+    def _begin(self) -> None:
+        """Give those of the rows that wait to the generator whose turn it is."""
+        prompts = [row for row in self._by_uid.values() if not row.decoding]
+        places = min(self._limits.max_running - len(self._by_uid) + len(prompts), self._limits.prefill_batch)
+        chosen = beginning(
+            [len(row.job.tokens) - row.done for row in prompts],
+            [len(row.job.tokens) - row.start for row in self._waiting],
+            chunk=self._limits.prefill_step_tokens,
+            most=places,
+        )
+        for row in [self._waiting[place] for place in chosen]:
+            self._waiting.remove(row)
+            self._insert(row)
+
+    def _insert(self, row: _Row) -> None:
+        job, start = row.job, row.start
+        edges = [start, *row.stops, len(job.tokens)]
+        caches = self.new_caches() if row.state is None else row.state
+        row.state = None
         # The mask comes last: a bias or a penalty allows nothing that it forbids.
-        processors = [*logits_processors(job.sampling), *([] if mask is None else [mask])]
-        (uid,) = self._generator.insert_segments(
+        processors = [*logits_processors(job.sampling), *([] if row.mask is None else [row.mask])]
+        (row.uid,) = self._generator.insert_segments(
             [[list(job.tokens[begin:end]) for begin, end in pairwise(edges)]],
             max_tokens=[job.max_tokens],
             caches=[as_lone_rows(caches) if self._batched else as_one_row(caches)],
             # A list of its own: mlx-lm appends to it as the state grows. Only penalties look back in it.
-            all_tokens=[list(job.tokens[told_from:start])],
+            all_tokens=[list(job.tokens[row.told_from : start])],
             samplers=[self._samplers.sampler(job.sampling)],
             logits_processors=[processors],
         )
-        row = _Row(job, uid, start, list(stops), start, told_from, mask=mask)
-        self._rows[job.id] = row
-        self._by_uid[uid] = row
+        self._by_uid[row.uid] = row
 
     def step(self) -> StepOutput:
         """One decode step for all running rows and one prefill chunk for those that still prefill."""
+        self._begin()
         self._generator.prefill_step_size = self._chunk_tokens()
         began, computed = self._clock(), 0
         prompts, replies = self._generator.next()
@@ -152,7 +177,7 @@ class BatchDecoder:
             row = self._by_uid[response.uid]
             done = row.start + response.progress[0]
             computed += done - row.done
-            row.done = done
+            row.done, row.decoding = done, response.end_of_prompt
             prefilled.append((row.job.id, Prefilled(done, len(row.job.tokens))))
             # mlx-lm also ends a segment before each prompt's last token; only ours are reported.
             if response.end_of_segment and row.stops and row.stops[0] == done:
@@ -175,7 +200,7 @@ class BatchDecoder:
         """How much of each prompt the next step computes: no more than replies under way can wait for."""
         most = self._limits.prefill_step_tokens
         writing = sum(row.writing for row in self._by_uid.values())
-        prompts = min(len(self._by_uid) - writing, self._limits.prefill_batch)
+        prompts = len(self._by_uid) - writing
         if self._pace is None or not (writing and prompts):
             return most
         return max(min(self._pace.tokens // prompts, most), 1)
@@ -191,11 +216,11 @@ class BatchDecoder:
         if reply.finish_reason is not None:
             finish = _FINISH[reply.finish_reason]
             row.finished = (reply.prompt_cache, reply.all_tokens)
-            del self._by_uid[row.uid]
+            del self._by_uid[reply.uid]
         return row.job.id, Generated(reply.token, logprob, finish)
 
     def seal(self, job: JobId) -> Sealed[SealedState]:
-        """Copy a job's state out, with the tokens it describes."""
+        """Copy out the state of a job whose prefill has begun, with the tokens it describes."""
         row = self._rows[job]
         if row.finished is not None:
             caches, told = row.finished
@@ -218,12 +243,17 @@ class BatchDecoder:
     def release(self, job: JobId) -> None:
         """Forget a finished job."""
         row = self._rows.pop(job, None)
-        if row is not None:
+        if row is None:
+            return
+        if row.uid is None:
+            self._waiting.remove(row)
+        else:
             self._by_uid.pop(row.uid, None)
 
     def discard(self, jobs: Collection[JobId]) -> None:
         """Take jobs out of the batch at whatever stage they are."""
-        uids = [row.uid for job in jobs if (row := self._rows.get(job)) and row.finished is None]
+        rows = [row for job in jobs if (row := self._rows.get(job)) and row.finished is None]
+        uids = [row.uid for row in rows if row.uid is not None]
         if uids:
             self._generator.remove(uids)
         for job in jobs:
@@ -231,8 +261,7 @@ class BatchDecoder:
 
     def rebuild(self) -> None:
         """A new batch generator: after an exception in a step, the old one's rows and tokens disagree."""
-        self._rows.clear()
-        self._by_uid.clear()
+        self._forget_rows()
         self._generator.close()
         self._generator = self._new_generator()
         mx.clear_cache()
@@ -246,13 +275,17 @@ class BatchDecoder:
 
         A thread that ends with live streams aborts the process at exit (ml-explore/mlx issue 4373).
         """
-        self._rows.clear()
-        self._by_uid.clear()
+        self._forget_rows()
         self._generator.close()
         del self._generator, self._model
         mx.synchronize()
         mx.clear_cache()
         mx.clear_streams()
+
+    def _forget_rows(self) -> None:
+        self._rows.clear()
+        self._waiting.clear()
+        self._by_uid.clear()
 
     def _new_generator(self) -> BatchGenerator:
         generator = BatchGenerator(

@@ -166,14 +166,19 @@ class Scheduler(Generic[P, S]):
                 continue
             now = self._clock()
             try:
-                if how is Ending.STOPPED:
-                    self._keep_completion(run)
-                elif run.prefilled:
-                    self._reuse.keep_interrupted(run.job)
+                # Before that it has no state of its own.
+                if run.prefilled:
+                    self._keep_ended(run, how)
                 self._decoder.discard([job_id])
             finally:
                 reason = FinishReason.STOP if how is Ending.STOPPED else FinishReason.CANCELLED
                 self._ended(run, reason, at=now)
+
+    def _keep_ended(self, run: Run, how: Ending) -> None:
+        if how is Ending.STOPPED:
+            self._keep_completion(run)
+        else:
+            self._reuse.keep_interrupted(run.job)
 
     def _turn_away(self, deltas: list[tuple[JobId, Delta]]) -> None:
         """End those that waited for too long, and those that memory has no room for any more."""

@@ -167,6 +167,33 @@ def test_an_end_token_ends_the_reply_with_stop_and_a_limit_with_length(tiny):
     assert stopped.tokens == free.tokens[: free.tokens.index(free.tokens[3]) + 1]
 
 
+def test_long_prompts_are_computed_one_after_the_other_and_short_ones_beside_them(tiny):
+    """The first has its first token before the second one begins; the last to come waits for neither."""
+    decoder = new_decoder(tiny("llama"))
+    alone = {
+        name: run(decoder, make_job(tokens)).tokens
+        for name, tokens in (("long", PROMPT), ("short", OTHER[:9]))
+    }
+    for name, tokens in (("a", PROMPT), ("b", PROMPT), ("c", OTHER[:9])):
+        decoder.admit(make_job(tokens, id=name), start=0, state=None, stops=[])
+    began: list[str] = []
+    first_token: list[str] = []
+    tokens: dict[str, list[int]] = {name: [] for name in "abc"}
+    while decoder._rows:
+        output = decoder.step()
+        began += [job for job, _ in output.prefilled if job not in began]
+        for job, generated in output.generated:
+            tokens[job].append(generated.token)
+            if len(tokens[job]) == 1:
+                first_token.append(job)
+            if generated.finish:
+                decoder.release(job)
+
+    assert began == ["a", "c", "b"]
+    assert first_token == ["c", "a", "b"]
+    assert tokens == {"a": alone["long"], "b": alone["long"], "c": alone["short"]}
+
+
 def test_discarded_jobs_leave_nothing_behind_at_any_stage(tiny):
     """Queued, prefilling, decoding: others go on and are right."""
     decoder = new_decoder(tiny("qwen3_next"), prefill_batch=2)

@@ -9,6 +9,7 @@ from mlx_lm.models.cache import BatchKVCache, KVCache, RotatingKVCache
 
 from app.engine.decoder import BatchDecoder
 from app.engine.kinds import KINDS
+from app.engine.lone_row import LoneRowKVCache
 from app.engine.probe import prompts_below
 from app.engine.selfcheck import check
 from app.engine.soundness import Sound, shown_sound
@@ -112,7 +113,7 @@ def test_a_cut_that_is_off_by_one_is_noticed(tiny, monkeypatch, off):
 def test_a_stored_state_that_is_written_to_is_noticed(tiny, monkeypatch):
     """Restores hand out the stored objects themselves, and what runs writes to them."""
     monkeypatch.setattr("app.engine.payload.copy", SimpleNamespace(deepcopy=lambda cache: cache))
-    merge = KVCache.merge
+    merge = LoneRowKVCache.merge
 
     def careless(caches):
         merged = merge(caches)
@@ -121,7 +122,7 @@ def test_a_stored_state_that_is_written_to_is_noticed(tiny, monkeypatch):
                 cache.keys[..., 0, :] = 0
         return merged
 
-    monkeypatch.setattr(KVCache, "merge", careless)
+    monkeypatch.setattr(LoneRowKVCache, "merge", careless)
 
     assert shown(tiny("llama")) is None
 

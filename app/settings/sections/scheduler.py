@@ -22,7 +22,11 @@ class Scheduler(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         ),
     ]
     prefill_batch: Annotated[
-        Count, Meta(description="Most prompts computed in one step; never more than max_running.")
+        Count,
+        Meta(
+            description="Most prompts computed in one step; never more than max_running. Of those longer than"
+            " prefill_step_tokens it is one at a time, with as many shorter ones as make up a chunk."
+        ),
     ]
     shared_prefix_tokens: Annotated[
         Count,
