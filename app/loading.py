@@ -140,7 +140,7 @@ class EngineRoom:
         from app.engine import memory  # noqa: PLC0415 - see the module's docstring
         from app.engine.chat_model import ServedChatModel  # noqa: PLC0415
         from app.engine.compiler import fuse_where_possible  # noqa: PLC0415
-        from app.engine.decoder import BatchDecoder, BatchLimits, default_prefill_step_tokens  # noqa: PLC0415
+        from app.engine.decoder import BatchDecoder, BatchLimits  # noqa: PLC0415
         from app.engine.findings import find  # noqa: PLC0415
         from app.engine.loader import load_model  # noqa: PLC0415
         from app.engine.state_size import measure  # noqa: PLC0415
@@ -159,13 +159,12 @@ class EngineRoom:
             progress=progress,
         )
         running = settings.scheduler
-        step_tokens = running.prefill_step_tokens
-        if step_tokens == "auto":
-            step_tokens = default_prefill_step_tokens()
-        asked = BatchLimits(
+        asked = BatchLimits.here(
             max_running=running.max_running,
-            prefill_batch=min(running.prefill_batch, running.max_running),
-            prefill_step_tokens=step_tokens,
+            prefill_batch=running.prefill_batch,
+            prefill_step_tokens=None
+            if running.prefill_step_tokens == "auto"
+            else running.prefill_step_tokens,
         )
         self._decoder = BatchDecoder(
             loaded.network,
@@ -173,7 +172,7 @@ class EngineRoom:
             limits=asked,
             pace=None
             if running.decode_stall_seconds == "off"
-            else PrefillPace(running.decode_stall_seconds, most_tokens=step_tokens),
+            else PrefillPace(running.decode_stall_seconds, most_tokens=asked.prefill_step_tokens),
             clock=monotonic,
             wired_bytes=given(settings.memory.wired_bytes),
         )

@@ -15,8 +15,8 @@ from app.scheduler.job import Generated, Job, JobId
 from app.scheduler.ports import Sealed
 from app.snapshots.entry import Bucket, pack
 
-PROBE_LIMITS = BatchLimits(max_running=2, prefill_batch=2, prefill_step_tokens=20)
-"""A small chunk: the longer prompt takes two, and what is left of it restored fits in with the short one."""
+PROBE_LIMITS = BatchLimits(max_running=2, prefill_batch=2, prefill_step_tokens=16)
+"""A small chunk, so that the longer prompt takes two."""
 
 TOLERANCE = 0.2
 """The largest `distance` that is taken for rounding. Measured on shrunk models: a segmented prefill against a

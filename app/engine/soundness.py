@@ -26,8 +26,7 @@ from app.engine.probe import (
 
 log = logging.getLogger(__name__)
 
-_LIMITS = replace(PROBE_LIMITS, max_running=5, prefill_batch=5, prefill_step_tokens=40)
-"""All that joins the first row fits into one chunk."""
+_LIMITS = replace(PROBE_LIMITS, max_running=5, prefill_batch=5)
 
 _LATER_TOKENS = REPLY_TOKENS - 1
 """Of the rows that join the first one when it has a token: all end in the same step, their last tokens in a

@@ -1,10 +1,12 @@
 """The decoder over real mlx-lm models and caches: what is restored runs as if it had never left."""
 
 import gc
+from dataclasses import replace
 
 import mlx.core as mx
 import pytest
 
+from app.engine.decoder import BatchLimits
 from app.errors import RestoreError, UnsupportedCacheError
 from app.scheduler.job import JobId, Sampling
 from app.snapshots.entry import pack, token_count
@@ -170,6 +172,7 @@ def test_an_end_token_ends_the_reply_with_stop_and_a_limit_with_length(tiny):
 def test_long_prompts_are_computed_one_after_the_other_and_short_ones_beside_them(tiny):
     """The first has its first token before the second one begins; the last to come waits for neither."""
     decoder = new_decoder(tiny("llama"))
+    decoder.restrict(replace(decoder._limits, long_prompts=1), truncatable=True)
     alone = {
         name: run(decoder, make_job(tokens)).tokens
         for name, tokens in (("long", PROMPT), ("short", OTHER[:9]))
@@ -192,6 +195,19 @@ def test_long_prompts_are_computed_one_after_the_other_and_short_ones_beside_the
     assert began == ["a", "c", "b"]
     assert first_token == ["c", "a", "b"]
     assert tokens == {"a": alone["long"], "b": alone["long"], "c": alone["short"]}
+
+
+def test_what_suits_the_device_is_decided_where_nothing_is_asked_for(monkeypatch):
+    """Larger chunks and one long prompt at a time on a GPU; what is asked for is taken."""
+    for on_cpu, step_tokens, long_prompts in ((True, 512, None), (False, 2048, 1)):
+        monkeypatch.setattr("app.engine.decoder.on_cpu", lambda here=on_cpu: here)
+        limits = BatchLimits.here(max_running=4, prefill_batch=8)
+        assert limits == BatchLimits(
+            max_running=4, prefill_batch=4, prefill_step_tokens=step_tokens, long_prompts=long_prompts
+        )
+        assert (
+            BatchLimits.here(max_running=4, prefill_batch=8, prefill_step_tokens=7).prefill_step_tokens == 7
+        )
 
 
 def test_discarded_jobs_leave_nothing_behind_at_any_stage(tiny):

@@ -75,7 +75,7 @@ class World:
             loaded, unix_seconds=lambda: 0.0, on_declined=lambda _reason: None, anchor_tokens=8
         )
         self.room = ServingRoom(
-            self._decoder(self.family.found.limits(ASKED)),
+            self._decoder(replace(self.family.found.limits(ASKED), long_prompts=rng.choice((1, None)))),
             limits=Limits(
                 capacity_bytes=10**9,
                 max_entries=rng.choice((3, 6, 12)),

@@ -24,8 +24,8 @@ class Scheduler(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     prefill_batch: Annotated[
         Count,
         Meta(
-            description="Most prompts computed in one step; never more than max_running. Of those longer than"
-            " prefill_step_tokens it is one at a time, with as many shorter ones as make up a chunk."
+            description="Most prompts computed in one step; never more than max_running. On a GPU one of them"
+            " at a time is longer than prefill_step_tokens."
         ),
     ]
     shared_prefix_tokens: Annotated[
