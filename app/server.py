@@ -34,7 +34,8 @@ SWITCH_SECONDS = 0.0005
 """How long a thread of Python goes on while another waits for its turn.
 
 With Python's own 5 ms the event loop waits that long for the engine thread, each time that it wakes while the
-engine thread prepares a step: several times before a reply's first token.
+engine thread prepares a step: several times before a reply's first token. While the model is loaded, nobody
+waits, and to change threads so often would only take time.
 """
 
 ATTENDANCE_SECONDS = 5.0
@@ -167,7 +168,6 @@ def run(
     Raises:
         SamovarError: as `serve`.
     """
-    sys.setswitchinterval(SWITCH_SECONDS)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(
             _serve(
@@ -216,6 +216,7 @@ async def _serve(
                 if failed := await _first(runtime.ready, signals.first.wait, *failures):
                     raise await _stopped_by(failed, runtime)
             if not signals.first.is_set():
+                sys.setswitchinterval(SWITCH_SECONDS)
                 _greet(runtime.model_name, url)
                 notifier.ready(f"serves {runtime.model_name} at {url}")
                 if failed := await _first(signals.first.wait, *failures):

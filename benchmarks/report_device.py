@@ -9,17 +9,23 @@ from benchmarks.servers import MLX_LM, SAMOVAR
 
 Result = Mapping[str, Any]
 
+_KINDS = {
+    "dense-8b": "a dense one of 8 billion weights",
+    "hybrid-2b": "a hybrid of 2 billion",
+    "sliding-4b": "one with sliding windows of 4 billion",
+}
+
 
 def device(results: Sequence[Result], machine: str) -> list[str]:
     """Turns and decoding, each shape's file a part of the tables."""
     options = results[0]["options"]
+    kinds = [_KINDS[result["result"]["shape"]] for result in results]
     lines = [
         "## Models of real size, on a GPU",
         "",
-        f"Random weights in bfloat16, in the shapes of well-known models, on one {results[0]['machine']['device']}: a dense one of 8 billion weights, a hybrid of 2, a sliding-window one of 4.",
+        f"Random weights in bfloat16, in the shapes of well-known models, on one {results[0]['machine']['device']}: {' and '.join(kinds)}.",
         f"A conversation's next turn brings {options['new_tokens']} tokens. The time to its first token where the state is kept, beside the same request cold, and beside its limit: what MLX alone",
         "takes to copy the state, compute the new tokens and make one step. Beside `mlx_lm.server`: a cold prompt and the next turn, each server alone on the device. Below 1 is better.",
-        f"{options['pairs']} conversations of each length.",
         "",
         "| model | tokens of history | warm ÷ cold | warm ÷ limit | cold prompt, ours ÷ theirs | next turn, ours ÷ theirs |",
         "|---|---|---|---|---|---|",
@@ -36,8 +42,9 @@ def device(results: Sequence[Result], machine: str) -> list[str]:
             "device-turns",
             "Seconds to the first token by length of history, cold and warm, beside mlx_lm.server",
         ),
-        f"Decoding through HTTP beside a bare loop over `BatchGenerator` on the same device, {options['max_tokens']} tokens a stream, from when all streams have begun; above 1 is better. A row that is",
-        "alone in its batch is masked by nothing here and by an array there.",
+        f"Decoding through HTTP beside a bare loop over `BatchGenerator` on the same device, {options['max_tokens']} tokens a stream, from when all streams have begun to when all have ended; above 1 is better.",
+        "A row that is alone in its batch has no mask here, and one of an array there. Several streams of the bare loop begin and end in the same step. Through HTTP each joins when its request",
+        "comes and ends as much later: the last steps have fewer rows, and the batch is made anew for each that leaves ([what that costs](decisions/0017-what-a-token-costs-beside-the-model.md)).",
         "",
         "| model | streams | tokens a second, HTTP ÷ bare |",
         "|---|---|---|",

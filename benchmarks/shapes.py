@@ -120,8 +120,8 @@ def make_shape(folder: Path, name: str, *, dtype: mx.Dtype = mx.bfloat16) -> Pat
         scale = 1.0 if len(shape) == 1 else 1 / math.sqrt(shape[-1])
         weight = mx.random.normal(shape) * scale
         if key.endswith(_SAYS_TOKENS):
-            # Nothing is less likely than the last token, which ends a reply: it has no logit but 0.
-            weight[-1] = 0
+            # Nothing is less likely than the marks, one of which ends a reply: they have no logit but 0.
+            weight[-len(SPECIAL_TOKENS) :] = 0
         shard[key] = weight.astype(dtype)
         held += shard[key].nbytes
         if held >= _SHARD_BYTES:

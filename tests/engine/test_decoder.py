@@ -181,20 +181,20 @@ def test_long_prompts_are_computed_one_after_the_other_and_short_ones_beside_the
         decoder.admit(make_job(tokens, id=name), start=0, state=None, stops=[])
     began: list[str] = []
     first_token: list[str] = []
-    tokens: dict[str, list[int]] = {name: [] for name in "abc"}
+    said: dict[str, list[int]] = {name: [] for name in "abc"}
     while decoder._rows:
         output = decoder.step()
         began += [job for job, _ in output.prefilled if job not in began]
         for job, generated in output.generated:
-            tokens[job].append(generated.token)
-            if len(tokens[job]) == 1:
+            said[job].append(generated.token)
+            if len(said[job]) == 1:
                 first_token.append(job)
             if generated.finish:
                 decoder.release(job)
 
     assert began == ["a", "c", "b"]
     assert first_token == ["c", "a", "b"]
-    assert tokens == {"a": alone["long"], "b": alone["long"], "c": alone["short"]}
+    assert said == {"a": alone["long"], "b": alone["long"], "c": alone["short"]}
 
 
 def test_what_suits_the_device_is_decided_where_nothing_is_asked_for(monkeypatch):

@@ -13,7 +13,9 @@ LEFT = st.lists(st.integers(1, 400), max_size=8)
 def test_all_prompts_get_their_turn_and_each_kind_in_its_order(waiting, most, most_long):
     """Step by step to the end: nobody is left, nobody overtakes its like, and no more run than may."""
     left = dict(enumerate(waiting))
-    queue, under_way, began = list(left), [], []
+    queue: list[int] = list(left)
+    under_way: list[int] = []
+    began: list[int] = []
     for _ in range(sum(waiting) + 1):
         chosen = beginning(
             [left[one] for one in under_way],
