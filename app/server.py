@@ -30,14 +30,6 @@ FAREWELL_SECONDS = 3.0
 IDLE_CONNECTIONS = 1024
 """Granian counts idle connections and probes as load too: places for those, besides what the engine takes."""
 
-SWITCH_SECONDS = 0.0005
-"""How long a thread of Python goes on while another waits for its turn.
-
-With Python's own 5 ms the event loop waits that long for the engine thread, each time that it wakes while the
-engine thread prepares a step: several times before a reply's first token. While the model is loaded, nobody
-waits, and to change threads so often would only take time.
-"""
-
 ATTENDANCE_SECONDS = 5.0
 """How often the supervisor is told how things are, and the log file is looked after."""
 
@@ -216,7 +208,6 @@ async def _serve(
                 if failed := await _first(runtime.ready, signals.first.wait, *failures):
                     raise await _stopped_by(failed, runtime)
             if not signals.first.is_set():
-                sys.setswitchinterval(SWITCH_SECONDS)
                 _greet(runtime.model_name, url)
                 notifier.ready(f"serves {runtime.model_name} at {url}")
                 if failed := await _first(signals.first.wait, *failures):
