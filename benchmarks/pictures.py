@@ -5,6 +5,7 @@ Each picture comes twice, for light and for dark pages. The same results make th
 
 import argparse
 import json
+import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -153,7 +154,10 @@ def peer_turns(figure: Figure, theme: Theme, result: Result) -> None:
     axes = figure.subplots()
     said = result["chat"]["turns"]
     for server in said[0]["servers"]:
-        medians = [median([each["first_token_seconds"] for each in turn["servers"][server]]) for turn in said]
+        medians = [
+            statistics.median([each["first_token_seconds"] for each in turn["servers"][server]])
+            for turn in said
+        ]
         line(axes, theme, server, [turn["turn"] for turn in said], [1000 * each for each in medians])
     axes.set_xlabel("turn")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
@@ -170,7 +174,7 @@ def device_turns(figure: Figure, theme: Theme, result: Result) -> None:
             rows = [row for row in measured["turns"] if server in row]
             lengths = [row["length"] for row in rows]
             for what in ("first_seconds", "warm_seconds"):
-                seconds = [median([turn[what] for turn in row[server]]) for row in rows]
+                seconds = [statistics.median([turn[what] for turn in row[server]]) for row in rows]
                 (drawn,) = line(axes, theme, server, lengths, seconds)
                 cold = what == "first_seconds"
                 drawn.set_linestyle("-" if cold else "--")
@@ -182,11 +186,6 @@ def device_turns(figure: Figure, theme: Theme, result: Result) -> None:
         axes.xaxis.set_major_formatter(FuncFormatter(lambda tokens, _: f"{tokens / 1024:g}k"))
     parts[0].set_ylabel("seconds to first token")
     parts[0].legend(frameon=False, fontsize=7)
-
-
-def median(values: Sequence[float]) -> float:
-    """The middle one, or of two the upper."""
-    return sorted(values)[len(values) // 2]
 
 
 def line(axes: Axes, theme: Theme, server: str, across: Sequence[float], up: Sequence[float]) -> list[Line2D]:

@@ -23,7 +23,7 @@ def device(results: Sequence[Result], machine: str) -> list[str]:
     lines = [
         "## Models of real size, on a GPU",
         "",
-        f"Random weights in bfloat16, in the shapes of well-known models, on one {results[0]['machine']['device']}: {' and '.join(kinds)}.",
+        f"`python -m benchmarks.device_bench`. Random weights in bfloat16, in the shapes of well-known models, on one {results[0]['machine']['device']}: {' and '.join(kinds)}.",
         f"A conversation's next turn brings {options['new_tokens']} tokens. The time to its first token where the state is kept, beside the same request cold, and beside its limit: what MLX alone",
         "takes to copy the state, compute the new tokens and make one step. Beside `mlx_lm.server`: a cold prompt and the next turn, each server alone on the device. Below 1 is better.",
         "",

@@ -33,6 +33,7 @@ from app.bench.machine import describe_machine
 from benchmarks.servers import free_port
 from benchmarks.soak_clients import PATIENCE_SECONDS, Client
 from benchmarks.soak_faults import Faults
+from tests.support.process import samples_of, total
 from tests.support.tiny import make_tiny_model
 
 GROWTH_SHARE = 0.10
@@ -100,15 +101,6 @@ async def _walk(
             faults.order()
 
 
-def _scrape(text: str) -> dict[str, float]:
-    samples = (line.rsplit(" ", 1) for line in text.splitlines() if line and not line.startswith("#"))
-    return {series: float(value) for series, value in samples}
-
-
-def _sum(metrics: dict[str, float], name: str) -> float:
-    return sum(value for series, value in metrics.items() if series.partition("{")[0] == name)
-
-
 async def look(
     http: httpx.AsyncClient, process: psutil.Process, course: Course, faults: Faults
 ) -> tuple[Look, list[str]]:
@@ -118,9 +110,11 @@ async def look(
     metrics = await _at_rest(http, faults)
     broken = []
     for what, unit in (("entries", "s"), ("bytes", "ed_bytes")):
-        inserted = _sum(metrics, f"samovar_snapshot_insert{unit}_total")
-        removed = _sum(metrics, "samovar_snapshot_remov" + ("als_total" if unit == "s" else "ed_bytes_total"))
-        held = _sum(metrics, f"samovar_snapshot_{what}")
+        inserted = total(metrics, f"samovar_snapshot_insert{unit}_total")
+        removed = total(
+            metrics, "samovar_snapshot_remov" + ("als_total" if unit == "s" else "ed_bytes_total")
+        )
+        held = total(metrics, f"samovar_snapshot_{what}")
         if inserted - removed != held:
             broken.append(f"ledger: {inserted} - {removed} {what} are not {held}")
     rebuilds = int(metrics["samovar_engine_rebuilds_total"])
@@ -138,8 +132,8 @@ async def look(
             threads=process.num_threads(),
             files=process.num_fds(),
             series=len(metrics),
-            entries=int(_sum(metrics, "samovar_snapshot_entries")),
-            snapshot_bytes=int(_sum(metrics, "samovar_snapshot_bytes")),
+            entries=int(total(metrics, "samovar_snapshot_entries")),
+            snapshot_bytes=int(total(metrics, "samovar_snapshot_bytes")),
             rebuilds=rebuilds,
             reply=answer.raise_for_status().json()["choices"][0]["message"]["content"],
         )
@@ -151,7 +145,7 @@ async def _at_rest(http: httpx.AsyncClient, faults: Faults) -> dict[str, float]:
     give_up = time.monotonic() + PATIENCE_SECONDS
     while True:
         probe = (await http.get("/readyz")).json()
-        metrics = _scrape((await http.get("/metrics")).text)
+        metrics = samples_of((await http.get("/metrics")).text)
         idle = probe["running"] == probe["waiting"] == 0
         if idle and metrics["samovar_engine_rebuilds_total"] == faults.batches:
             return metrics

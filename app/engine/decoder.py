@@ -150,6 +150,8 @@ class BatchDecoder:
 
     def _begin(self) -> None:
         """Give those of the rows that wait to the generator whose turn it is."""
+        if not self._waiting:
+            return
         prompts = [row for row in self._by_uid.values() if not row.decoding]
         places = min(self._limits.max_running - len(self._by_uid) + len(prompts), self._limits.prefill_batch)
         chosen = beginning(
