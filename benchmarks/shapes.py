@@ -20,6 +20,8 @@ CHATML = (
 )
 VOCABULARY = 65_536
 _SHARD_BYTES = 4 << 30
+_BYTE_LEVEL_ASCII = (*map(chr, range(ord("!"), ord("~") + 1)), "\u0120", "\u010a")
+"""As byte-level tokenizers write it: what is printed stands for itself; the last two are " " and "\\n"."""
 _SAYS_TOKENS = ("lm_head.weight", "embed_tokens.weight")
 
 SHAPES: Mapping[str, Mapping[str, Any]] = {
@@ -134,8 +136,11 @@ def make_shape(folder: Path, name: str, *, dtype: mx.Dtype = mx.bfloat16) -> Pat
 
 
 def _write_tokenizer(folder: Path) -> None:
-    """One token a byte of text; all others of the vocabulary are words that no text is split into."""
-    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    """One token a character of ASCII text; all others of the vocabulary are words that no text is split into.
+
+    No token is a part of a character, so that each one that is said is text at once.
+    """
+    alphabet = sorted(_BYTE_LEVEL_ASCII)
     fillers = [f"word{i}" for i in range(len(alphabet), VOCABULARY - len(SPECIAL_TOKENS))]
     tokenizer = Tokenizer(models.BPE(vocab={c: i for i, c in enumerate(alphabet + fillers)}, merges=[]))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)

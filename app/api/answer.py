@@ -91,6 +91,7 @@ class Answer:
             # Closed as soon as the jobs are submitted; until then the engine may wait for them.
             contextlib.ExitStack() as announced,
         ):
+            services.settling.supersede((self._tenant, self._asked.session))
             for _ in range(self._asked.replies):
                 announced.enter_context(services.engine.expecting())
             prepared = await self._prepare(span)

@@ -58,6 +58,7 @@ def create_app(services: Services) -> Litestar:
     @contextlib.asynccontextmanager
     async def owning_the_prompt_thread(_app: Litestar) -> AsyncIterator[None]:
         yield
+        services.settling.close()
         prompt_thread.shutdown(wait=False, cancel_futures=True)
 
     asked = _keys(services.keyring, *Scope) if services.public else {"guards": [], "security": []}

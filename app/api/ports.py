@@ -240,7 +240,8 @@ class Engine(Protocol):
     def expecting(self) -> AbstractContextManager[None]:
         """Announce a job that is being prepared; by the end of the block it is submitted, or never will be.
 
-        Jobs that are announced while the engine starts others may start together with them.
+        Jobs that are announced while the engine starts others may start together with them, and no warm-up
+        goes on meanwhile.
         """
         ...
 

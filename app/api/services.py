@@ -9,6 +9,7 @@ from opentelemetry.trace import Tracer
 from app.api.page.facts import RecentRequest, SnapshotFill
 from app.api.ports import Engine
 from app.api.reasoning_echo import ReasoningEcho
+from app.api.settling import Settling
 from app.api.stream import LoopSink, OpenRequests
 from app.api.system_lines import SystemLines
 from app.auth.keyring import Keyring
@@ -63,6 +64,8 @@ class Services:
     """What is left out of system prompts."""
     warmup: bool = False
     """Whether next turns are prepared in idle time."""
+    settling: Settling = field(default_factory=Settling)
+    """Next turns that are about to be prepared."""
     capture_content: bool = False
     """Whether prompts and replies are put on spans."""
     keyring: Keyring = field(default_factory=Keyring)

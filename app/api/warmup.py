@@ -1,8 +1,13 @@
-"""After a reply: whether the conversation's next turn is worth preparing, and its way to the engine."""
+"""After a reply: whether the conversation's next turn is worth preparing, and its way to the engine.
+
+A client that answers at once needs nothing prepared: its request would wait until the turn that nobody needs
+any more is rendered and the chunk under way computed.
+"""
 
 import logging
 from concurrent.futures import Executor
 from dataclasses import dataclass
+from functools import partial
 
 from app.api.ports import ChatModel, ChatPrompt, PreparedPrompt
 from app.api.reply import Reply
@@ -34,11 +39,22 @@ class Turn:
 
 
 def warm_up(turn: Turn, model: ChatModel, services: Services, prompt_thread: Executor) -> None:
-    """Have the next turn prepared, or count why not. Returns at once: the prompt thread makes the tokens."""
+    """Have the next turn prepared, or count why not. Returns at once: the prompt thread makes the tokens.
+
+    It does so a moment later, and not at all where the session's next request has begun before.
+    """
     if (reason := _reason_against(turn, enabled=services.warmup)) is not None:
-        services.emit(WarmupEnded(reason, turn.job.trace, None, services.clock()))
+        _tell(turn, reason, services)
     else:
-        prompt_thread.submit(_submit, turn, model, services)
+        services.settling.put(
+            turn.scope,
+            partial(prompt_thread.submit, _submit, turn, model, services),
+            partial(_tell, turn, Warmup.SUPERSEDED, services),
+        )
+
+
+def _tell(turn: Turn, outcome: Warmup, services: Services) -> None:
+    services.emit(WarmupEnded(outcome, turn.job.trace, None, services.clock()))
 
 
 def _reason_against(turn: Turn, *, enabled: bool) -> Warmup | None:
@@ -66,7 +82,7 @@ def _submit(turn: Turn, model: ChatModel, services: Services) -> None:
         log.exception("the next turn of a conversation could not be rendered")
         tokens = Warmup.FAILED
     if isinstance(tokens, Warmup):
-        services.emit(WarmupEnded(tokens, job.trace, None, services.clock()))
+        _tell(turn, tokens, services)
         return
     services.engine.warm_up(
         Job(

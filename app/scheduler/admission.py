@@ -92,6 +92,13 @@ class Admission:
             with self._lock:
                 self._expected -= 1
                 self._news.notify_all()
+            # Where it was never offered, the engine may go on with what it put off.
+            self._wake()
+
+    @property
+    def expects_jobs(self) -> bool:
+        """Whether a job is being prepared."""
+        return self._expected > 0
 
     def gather(self, *, most: int, seconds: float) -> None:
         """Let jobs that are being prepared join those that wait, so that they are prefilled together.

@@ -118,7 +118,8 @@ class Scheduler(Generic[P, S]):
             if not self._running:
                 # The clock of progress starts with work, or an idle night would look like a stall.
                 self._last_step = self._clock()
-                return self._warming.step()
+                # A job that is being prepared would wait for the end of a chunk.
+                return not self._admission.expects_jobs and self._warming.step()
             began = self._clock()
             output = self._decoder.step()
             self._step_seconds = self._clock() - began

@@ -62,6 +62,26 @@ async def test_a_delivered_reply_is_followed_by_a_warmup(stream: bool) -> None:
     assert job.session == "ann"
 
 
+async def test_a_session_that_goes_on_at_once_has_no_turn_prepared_meanwhile() -> None:
+    """Its request waits for nothing that is not wanted any more; that it came first is counted."""
+    async with serving(warmup=True, settle_seconds=WAIT_SECONDS) as served:
+        await served.answered("Hi.", user="ann")
+        await served.answered("Well.", user="ann", messages=[HELLO, REPLY, AGAIN])
+
+        assert served.engine.warmups.empty()
+        outcomes = [event.outcome for event in served.events if isinstance(event, WarmupEnded)]
+        assert outcomes == [Warmup.SUPERSEDED]
+
+
+async def test_another_session_stands_in_nobodys_way() -> None:
+    """Both get their next turns prepared."""
+    async with serving(warmup=True) as served:
+        await served.answered("Hi.", user="ann")
+        await served.answered("Ho.", user="bob")
+
+        assert {(await warmup_of(served)).session for _ in range(2)} == {"ann", "bob"}
+
+
 async def test_a_client_that_opts_out_has_no_turn_prepared() -> None:
     """Counted as such, and the engine hears nothing."""
     async with serving(warmup=True) as served:

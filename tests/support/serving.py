@@ -17,6 +17,7 @@ from app.api.application import create_app
 from app.api.page.facts import RecentRequest, SnapshotFill
 from app.api.reasoning_echo import ReasoningEcho
 from app.api.services import Limits, Services
+from app.api.settling import SETTLE_SECONDS, Settling
 from app.api.stream import LoopSink, OpenRequests
 from app.auth.keyring import Keyring
 from app.clock import Clock, monotonic
@@ -98,6 +99,7 @@ async def serving(
     max_lag_deltas: int = 1_000_000,
     reasoning: ReasoningEcho | None = None,
     warmup: bool = False,
+    settle_seconds: float = SETTLE_SECONDS,
     capture_content: bool = False,
     clock: Clock = monotonic,
     keyring: Keyring | None = None,
@@ -141,6 +143,7 @@ async def serving(
             recent_requests=lambda: recent_requests,
             reasoning=ReasoningEcho(0) if reasoning is None else reasoning,
             warmup=warmup,
+            settling=Settling(settle_seconds),
             capture_content=capture_content,
             keyring=keyring or Keyring(),
             public=public,

@@ -1,5 +1,6 @@
 """Which replies are followed by a warm-up, and what the engine is given for it."""
 
+import asyncio
 import contextlib
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
@@ -9,6 +10,7 @@ import pytest
 
 from app.api.reasoning_echo import ReasoningEcho
 from app.api.reply import Reply
+from app.api.settling import Settling
 from app.api.warmup import Turn, warm_up
 from app.chat import ChatPrompt, ToolUse
 from app.events import TraceRef, WarmupEnded
@@ -16,6 +18,7 @@ from app.scheduler.job import Boundary, Delta, Generated, Job
 from app.snapshots.entry import pack
 from app.vocabulary import FinishReason, Origin, Warmup
 from tests.support.jobs import make_job
+from tests.support.loops import past_timers
 from tests.support.scripted_engine import ANSWER, CALL, END_OF_TURN, THINK, CharacterModel, CharacterText
 
 TRACE = TraceRef(1, 2, sampled=True)
@@ -35,11 +38,16 @@ def turn_of(model: CharacterModel, said: str, *, finish: FinishReason | None, **
 
 
 def outcome_of(turn: Turn, model: CharacterModel, *, enabled: bool = True) -> tuple[list[Job], list[Any]]:
-    """What the engine was given, and what was told, once the prompt thread is done."""
+    """What the engine was given, and what was told, once the pause is over and the prompt thread is done."""
+    return asyncio.run(_outcome_of(turn, model, enabled=enabled))
+
+
+async def _outcome_of(turn: Turn, model: CharacterModel, *, enabled: bool) -> tuple[list[Job], list[Any]]:
     jobs: list[Job] = []
     events: list[Any] = []
     services: Any = SimpleNamespace(
         warmup=enabled,
+        settling=Settling(0),
         reasoning=ReasoningEcho(0),
         engine=SimpleNamespace(warm_up=jobs.append),
         emit=events.append,
@@ -47,6 +55,7 @@ def outcome_of(turn: Turn, model: CharacterModel, *, enabled: bool = True) -> tu
     )
     with contextlib.closing(_Closing()) as thread:
         warm_up(turn, model, services, thread.executor)
+        await past_timers()
     return jobs, events
 
 

@@ -111,6 +111,18 @@ def test_a_start_waits_for_jobs_that_are_being_prepared_and_no_longer():
     assert (alone, len(admission)) == (1, 2)
 
 
+def test_it_knows_whether_a_job_is_being_prepared():
+    """From the announcement until the last one is offered or given up."""
+    admission = Admission(max_waiting=9, wake=lambda: None)
+
+    with admission.expecting():
+        with admission.expecting():
+            pass
+        within = admission.expects_jobs
+
+    assert (within, admission.expects_jobs) == (True, False)
+
+
 def test_nobody_is_waited_for_who_was_not_announced():
     """A single request starts at once."""
     admission = Admission(max_waiting=9, wake=lambda: None)
@@ -131,12 +143,14 @@ def test_a_preparation_that_fails_is_waited_for_no_more():
 
 
 def test_every_change_wakes_the_engine():
-    """An idle engine learns of work, of cancels and of the end."""
+    """An idle engine learns of work, of cancels, of what will not come after all, and of the end."""
     calls = []
     admission = Admission(max_waiting=5, wake=lambda: calls.append(1))
 
     admission.offer(make_job([1], id="a"))
     admission.end(make_job([1], id="a").id, Ending.CANCELLED)
+    with admission.expecting():
+        pass
     admission.close(RequestError("no", status=503))
 
-    assert len(calls) == 3
+    assert len(calls) == 4

@@ -176,6 +176,20 @@ def test_a_request_waits_for_no_more_than_one_chunk_of_a_warmup():
     assert room.reply(second_turn()) == reply_to(second_turn().tokens, 4)
 
 
+def test_a_request_that_is_being_prepared_waits_for_no_further_chunk():
+    """The warm-up stands still until that request is there, or is not to come."""
+    room = room_with_first_turn()
+    room.warmups.offer(warmup())
+    room.step()
+    with room.admission.expecting():
+        before = room.decoder.computed_tokens
+        went_on = [room.step(), room.step()]
+        meanwhile = room.decoder.computed_tokens - before
+    until_idle(room)
+
+    assert (went_on, meanwhile, outcomes(room)) == ([False, False], 0, [Warmup.RUN])
+
+
 def test_the_next_turn_itself_ends_the_warmup_for_it():
     """What is asked for now need not be prepared any more, begun or not."""
     for steps in (0, 1):
