@@ -138,9 +138,10 @@ class EngineRoom:
     def _open(self, progress: ProgressBar) -> Scheduler[Any, Any]:
         require_backend()
         from app.engine import memory  # noqa: PLC0415 - see the module's docstring
+        from app.engine.batch_limits import BatchLimits  # noqa: PLC0415
         from app.engine.chat_model import ServedChatModel  # noqa: PLC0415
         from app.engine.compiler import fuse_where_possible  # noqa: PLC0415
-        from app.engine.decoder import BatchDecoder, BatchLimits  # noqa: PLC0415
+        from app.engine.decoder import BatchDecoder  # noqa: PLC0415
         from app.engine.findings import find  # noqa: PLC0415
         from app.engine.loader import load_model  # noqa: PLC0415
         from app.engine.state_size import measure  # noqa: PLC0415

@@ -17,8 +17,9 @@ from typing import Any
 
 from app.bench.machine import describe_machine, spread
 from app.chat import ChatPrompt, PreparedPrompt, ReplySchema
+from app.engine.batch_limits import BatchLimits
 from app.engine.chat_model import ServedChatModel
-from app.engine.decoder import BatchDecoder, BatchLimits
+from app.engine.decoder import BatchDecoder
 from app.engine.loader import LoadedModel, ModelSource, load_model
 from app.scheduler.job import Constraint, Job, JobId, Sampling
 from benchmarks.demo import demo_folder

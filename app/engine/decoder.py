@@ -1,7 +1,7 @@
 """The scheduler's decoder over mlx-lm's BatchGenerator, and the only user of it. Engine thread only."""
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
@@ -10,7 +10,8 @@ from mlx_lm.generate import BatchGenerator
 from mlx_lm.models.cache import make_prompt_cache
 
 from app.clock import Clock, monotonic
-from app.engine.device import on_cpu
+from app.engine.batch_limits import BatchLimits
+from app.engine.first_token import computed_token
 from app.engine.kinds import Cache, can_be_batched
 from app.engine.lone_row import as_lone_rows
 from app.engine.one_row import as_one_row
@@ -18,7 +19,7 @@ from app.engine.payload import SealedState, seal
 from app.engine.sampling import PENALTY_TOKENS, Samplers, logits_processors, token_logprob
 from app.engine.token_mask import TokenMask
 from app.errors import RestoreError
-from app.scheduler.job import Failed, Generated, Job, JobId, Prefilled, TokenLogprob
+from app.scheduler.job import Failed, Generated, Job, JobId, Prefilled
 from app.scheduler.ports import Sealed, StepOutput
 from app.scheduler.prefill_pace import PrefillPace
 from app.scheduler.prompt_order import beginning
@@ -31,46 +32,13 @@ _CANNOT_GO_ON = 400
 _FINISH = {"stop": FinishReason.STOP, "length": FinishReason.LENGTH}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BatchLimits:
-    """How much runs at once. `prefill_step_tokens` is the chunk of one prompt in one step.
-
-    `long_prompts`: how many of the `prefill_batch` may be longer than that; None: all of them.
-    """
-
-    max_running: int
-    prefill_batch: int
-    prefill_step_tokens: int
-    long_prompts: int | None = None
-
-    @classmethod
-    def here(
-        cls, *, max_running: int, prefill_batch: int, prefill_step_tokens: int | None = None
-    ) -> "BatchLimits":
-        """What suits this device, where it was not asked for otherwise.
-
-        A GPU has to launch each chunk's kernels anew, and one long prompt's keep it busy. The CPU makes more
-        of several prompts: 222 tokens a second of eight for 143 of one, with the demo model.
-        """
-        return cls(
-            max_running=max_running,
-            prefill_batch=min(prefill_batch, max_running),
-            prefill_step_tokens=prefill_step_tokens or (512 if on_cpu() else 2048),
-            long_prompts=None if on_cpu() else 1,
-        )
-
-    def one_at_a_time(self) -> "BatchLimits":
-        """The same chunk for one row alone."""
-        return replace(self, max_running=1, prefill_batch=1)
-
-
 @dataclass(slots=True, eq=False)
 class _Row:
     """A job that is admitted: `start` tokens were restored into `state`, `stops` are the positions ahead.
 
     `uid`: what the batch generator calls it; None while it waits for its prefill to begin. `done` of its
     prompt's tokens are in its state; `decoding`: it has left the batch of prompts; `writing`: it has its
-    first token. mlx-lm was told of the tokens from `told_from` on.
+    first token; `ahead`: mlx-lm is still to hand that out. It was told of the tokens from `told_from` on.
     """
 
     job: Job
@@ -82,6 +50,7 @@ class _Row:
     uid: int | None = None
     decoding: bool = False
     writing: bool = False
+    ahead: bool = False
     mask: TokenMask | None = None
     finished: tuple[list[Cache], list[int]] | None = field(default=None)
 
@@ -210,8 +179,12 @@ class BatchDecoder:
             # What the mask knows is one token ahead; a reply that has ended needs no other.
             if row.mask is not None and row.mask.failure and reply.finish_reason is None:
                 failed.append((row.job.id, Failed(row.mask.failure, _CANNOT_GO_ON)))
+            elif row.ahead:
+                row.ahead = False
             else:
-                generated.append(self._generated(reply))
+                generated.append(self._handed_out(row, reply))
+        if (first := self._first_token()) is not None:
+            generated.append(first)
         return StepOutput(prefilled, segment_ends, generated, failed)
 
     def _chunk_tokens(self) -> int:
@@ -223,19 +196,34 @@ class BatchDecoder:
             return most
         return max(min(self._pace.tokens // prompts, most), 1)
 
-    def _generated(self, reply: Any) -> tuple[JobId, Generated]:
-        row = self._by_uid[reply.uid]
-        row.writing = True
-        wanted = row.job.sampling.top_logprobs
-        logprob: TokenLogprob | None = None
-        if wanted is not None:
-            logprob = token_logprob(reply.logprobs, reply.token, wanted)
+    def _first_token(self) -> tuple[JobId, Generated] | None:
+        """That of a row which is alone and has just ended its prompt, unless its reply ends with it."""
+        if len(self._by_uid) != 1:
+            return None
+        ((uid, row),) = self._by_uid.items()
+        if not row.decoding or row.writing or row.job.max_tokens == 1:
+            return None
+        computed = computed_token(self._generator, uid)
+        if computed is None or computed[0] in self._end_tokens:
+            return None
+        row.ahead = True
+        return self._generated(row, *computed, None)
+
+    def _handed_out(self, row: _Row, reply: Any) -> tuple[JobId, Generated]:
         finish = None
         if reply.finish_reason is not None:
             finish = _FINISH[reply.finish_reason]
             row.finished = (reply.prompt_cache, reply.all_tokens)
             del self._by_uid[reply.uid]
-        return row.job.id, Generated(reply.token, logprob, finish)
+        return self._generated(row, reply.token, reply.logprobs, finish)
+
+    def _generated(
+        self, row: _Row, token: int, logprobs: mx.array, finish: FinishReason | None
+    ) -> tuple[JobId, Generated]:
+        row.writing = True
+        wanted = row.job.sampling.top_logprobs
+        logprob = None if wanted is None else token_logprob(logprobs, token, wanted)
+        return row.job.id, Generated(token, logprob, finish)
 
     def seal(self, job: JobId) -> Sealed[SealedState]:
         """Copy out the state of a job whose prefill has begun, with the tokens it describes."""

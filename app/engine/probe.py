@@ -9,11 +9,13 @@ from typing import Any, cast
 
 import mlx.core as mx
 
-from app.engine.decoder import BatchDecoder, BatchLimits
+from app.engine.batch_limits import BatchLimits
+from app.engine.decoder import BatchDecoder
 from app.engine.payload import SealedState
 from app.scheduler.job import Generated, Job, JobId
 from app.scheduler.ports import Sealed
 from app.snapshots.entry import Bucket, pack
+from app.vocabulary import FinishReason
 
 PROBE_LIMITS = BatchLimits(max_running=2, prefill_batch=2, prefill_step_tokens=16)
 """A small chunk, so that the longer prompt takes two."""
@@ -120,11 +122,13 @@ class ProbeDecoder(BatchDecoder):
         super().__init__(network, end_tokens=(), limits=limits)
         self._answers: dict[JobId, Answer] = {}
 
-    def _generated(self, reply: Any) -> tuple[JobId, Generated]:
-        job, generated = super()._generated(reply)
+    def _generated(
+        self, row: Any, token: int, logprobs: mx.array, finish: FinishReason | None
+    ) -> tuple[JobId, Generated]:
+        job, generated = super()._generated(row, token, logprobs, finish)
         answer = self._answers[job]
-        answer.tokens.append(generated.token)
-        answer.logprobs.append(floored(reply.logprobs))
+        answer.tokens.append(token)
+        answer.logprobs.append(floored(logprobs))
         return job, generated
 
     def run(self, *rows: Row) -> dict[str, Answer]:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from app.engine.decoder import BatchLimits
+from app.engine.batch_limits import BatchLimits
 from app.engine.kinds import unknown_kinds
 from app.engine.probe import PROBE_LIMITS, Answer, ProbeDecoder, Prompts, Row, close, prompts_below
 from app.engine.soundness import shown_sound

@@ -5,7 +5,8 @@ from pathlib import Path  # noqa: TC003 - pytest reads annotations of fixtures
 
 import pytest
 
-from app.engine.decoder import BatchDecoder, BatchLimits
+from app.engine.batch_limits import BatchLimits
+from app.engine.decoder import BatchDecoder
 from app.engine.loader import LoadedModel, ModelSource, load_model
 from tests.support.tiny import make_tiny_model
 

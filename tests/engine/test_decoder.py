@@ -6,7 +6,7 @@ from dataclasses import replace
 import mlx.core as mx
 import pytest
 
-from app.engine.decoder import BatchLimits
+from app.engine.batch_limits import BatchLimits
 from app.errors import RestoreError, UnsupportedCacheError
 from app.scheduler.job import JobId, Sampling
 from app.snapshots.entry import pack, token_count
@@ -200,7 +200,7 @@ def test_long_prompts_are_computed_one_after_the_other_and_short_ones_beside_the
 def test_what_suits_the_device_is_decided_where_nothing_is_asked_for(monkeypatch):
     """Larger chunks and one long prompt at a time on a GPU; what is asked for is taken."""
     for on_cpu, step_tokens, long_prompts in ((True, 512, None), (False, 2048, 1)):
-        monkeypatch.setattr("app.engine.decoder.on_cpu", lambda here=on_cpu: here)
+        monkeypatch.setattr("app.engine.batch_limits.on_cpu", lambda here=on_cpu: here)
         limits = BatchLimits.here(max_running=4, prefill_batch=8)
         assert limits == BatchLimits(
             max_running=4, prefill_batch=4, prefill_step_tokens=step_tokens, long_prompts=long_prompts

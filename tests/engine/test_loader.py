@@ -9,7 +9,8 @@ from mlx.utils import tree_flatten
 from mlx_lm.tool_parsers import qwen3_coder
 from mlx_lm.tuner.utils import linear_to_lora_layers
 
-from app.engine.decoder import BatchDecoder, BatchLimits
+from app.engine.batch_limits import BatchLimits
+from app.engine.decoder import BatchDecoder
 from app.engine.loader import ModelSource, context_length, load_model
 from app.engine.memory import (
     default_max_arrays,

@@ -5,7 +5,8 @@ import itertools
 import mlx.core as mx
 import pytest
 
-from app.engine.decoder import BatchDecoder, BatchLimits
+from app.engine.batch_limits import BatchLimits
+from app.engine.decoder import BatchDecoder
 from app.scheduler.prefill_pace import LEAST_TOKENS, PrefillPace
 from tests.support.jobs import make_job
 

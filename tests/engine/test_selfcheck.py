@@ -6,7 +6,8 @@ import mlx.core as mx
 import pytest
 from mlx_lm.models.cache import ArraysCache, KVCache
 
-from app.engine.decoder import BatchDecoder, BatchLimits
+from app.engine.batch_limits import BatchLimits
+from app.engine.decoder import BatchDecoder
 from app.engine.kinds import KINDS
 from app.engine.probe import TOLERANCE, Answer, distance
 from app.engine.selfcheck import Capabilities, check

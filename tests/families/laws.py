@@ -11,8 +11,9 @@ from functools import cached_property
 from pathlib import Path
 
 from app.chat import ChatPrompt
+from app.engine.batch_limits import BatchLimits
 from app.engine.chat_model import ServedChatModel
-from app.engine.decoder import BatchDecoder, BatchLimits
+from app.engine.decoder import BatchDecoder
 from app.engine.loader import LoadedModel, ModelSource, load_model
 from app.engine.selfcheck import Capabilities, check
 from app.scheduler.job import Generated, Job, JobId, Sampling

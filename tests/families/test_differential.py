@@ -8,8 +8,9 @@ from functools import cache
 import pytest
 
 from app.chat import ChatPrompt, PreparedPrompt
+from app.engine.batch_limits import BatchLimits
 from app.engine.chat_model import ServedChatModel
-from app.engine.decoder import BatchDecoder, BatchLimits
+from app.engine.decoder import BatchDecoder
 from app.events import WarmupEnded
 from app.scheduler.admission import Ending
 from app.scheduler.job import Boundary, Generated, Job, JobId, Sampling
