@@ -185,7 +185,10 @@ def device_turns(figure: Figure, theme: Theme, result: Result) -> None:
         axes.set_xlabel("tokens of history")
         axes.xaxis.set_major_formatter(FuncFormatter(lambda tokens, _: f"{tokens / 1024:g}k"))
     parts[0].set_ylabel("seconds to first token")
-    parts[0].legend(frameon=False, fontsize=7)
+    # No part has room for all four of them.
+    figure.legend(
+        *parts[0].get_legend_handles_labels(), frameon=False, fontsize=7, ncols=4, loc="outside lower center"
+    )
 
 
 def line(axes: Axes, theme: Theme, server: str, across: Sequence[float], up: Sequence[float]) -> list[Line2D]:

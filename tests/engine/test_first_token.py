@@ -1,5 +1,7 @@
 """The first token of a row that is alone is given out before the step after it; of others, in their turn."""
 
+from dataclasses import dataclass, field
+
 import pytest
 from mlx_lm.generate import BatchGenerator
 
@@ -16,20 +18,29 @@ OTHER = [(11 * i + 3) % 250 for i in range(40)]
 FAMILIES = ("llama", "lfm2", "gemma3_text")
 
 
+@dataclass
+class Told:
+    """The numbers of the step that ended a job's prompt and of those that gave it a token; its tokens."""
+
+    prompt: int = -1
+    steps: list[int] = field(default_factory=list)
+    tokens: list[int] = field(default_factory=list)
+
+
 def steps_of(decoder, *jobs):
-    """By job: the numbers of the step that ended its prompt and of those that gave it a token; its tokens."""
+    """What each of the jobs was told, and when."""
     for job in jobs:
         decoder.admit(job, start=0, state=None, stops=[])
-    told = {job.id: {"prompt": None, "steps": [], "tokens": []} for job in jobs}
+    told = {job.id: Told() for job in jobs}
     step = 0
     while decoder._rows:
         output = decoder.step()
         for job, progress in output.prefilled:
             if progress.done == progress.total:
-                told[job]["prompt"] = step
+                told[job].prompt = step
         for job, generated in output.generated:
-            told[job]["steps"].append(step)
-            told[job]["tokens"].append(generated.token)
+            told[job].steps.append(step)
+            told[job].tokens.append(generated.token)
             if generated.finish:
                 decoder.release(job)
         step += 1
@@ -42,12 +53,14 @@ def mlx_lm_says(model, prompt, n_tokens):
         model.network, stop_tokens=[[token] for token in model.tokenizer.eos_token_ids]
     )
     (uid,) = generator.insert([prompt], max_tokens=[n_tokens])
-    said, known = [], []
+    said: list[int] = []
+    known: list[tuple[int, bool]] = []
     try:
         while len(said) < n_tokens:
             computed = computed_token(generator, uid)
             _, replies = generator.next()
             for reply in replies:
+                assert computed is not None
                 said.append(reply.token)
                 known.append((computed[0], bool((computed[1] == reply.logprobs).all())))
     finally:
@@ -71,8 +84,8 @@ def test_alone_the_first_token_comes_with_the_end_of_its_prompt(tiny, family):
 
     told = steps_of(new_decoder(model), job)[job.id]
 
-    assert told["steps"][0] == told["prompt"]
-    assert told["tokens"] == mlx_lm_says(model, PROMPT, 6)[0]
+    assert told.steps[0] == told.prompt
+    assert told.tokens == mlx_lm_says(model, PROMPT, 6)[0]
 
 
 def test_beside_others_it_comes_with_the_next_step(tiny):
@@ -81,7 +94,7 @@ def test_beside_others_it_comes_with_the_next_step(tiny):
 
     told = steps_of(new_decoder(tiny("llama")), *jobs)
 
-    assert [each["steps"][0] - each["prompt"] for each in told.values()] == [1, 1]
+    assert [each.steps[0] - each.prompt for each in told.values()] == [1, 1]
 
 
 def test_a_reply_that_ends_with_its_first_token_says_it_once(tiny):
@@ -100,12 +113,12 @@ def test_its_log_probabilities_come_with_it(tiny):
     """The same as beside another row."""
     sampling = Sampling(top_logprobs=3)
     decoder = new_decoder(tiny("llama"))
-    alone = run(decoder, make_job(PROMPT, max_tokens=2, sampling=sampling)).generated
+    alone = run(decoder, make_job(PROMPT, max_tokens=2, sampling=sampling)).logprobs
     decoder.admit(make_job(OTHER, id="other", max_tokens=9), start=0, state=None, stops=[])
-    beside = run(decoder, make_job(PROMPT, max_tokens=2, sampling=sampling)).generated
+    beside = run(decoder, make_job(PROMPT, max_tokens=2, sampling=sampling)).logprobs
 
-    assert alone[0].logprob.logprob == pytest.approx(beside[0].logprob.logprob, abs=1e-4)
-    assert [token for token, _ in alone[0].logprob.top] == [token for token, _ in beside[0].logprob.top]
+    assert alone[0].logprob == pytest.approx(beside[0].logprob, abs=1e-4)
+    assert [token for token, _ in alone[0].top] == [token for token, _ in beside[0].top]
 
 
 def test_a_reply_that_is_ended_at_its_first_token_leaves_a_state_of_its_prompt(tiny):
