@@ -1,10 +1,11 @@
-"""A chat and a tool loop, turn by turn, on models whose state is used whole: Samovar beside mlx_lm.server.
+"""A chat and tool loops, turn by turn, on models whose state is used whole: Samovar beside mlx_lm.server.
 
 `python -m benchmarks.turns_bench [--turns N] [--think-seconds S] [--json FILE]`
 
 What counts is how many prompt tokens a turn computes, and how long its first token takes. Random models of
-mlx-lm's own classes, larger than those of the tests, with one token a byte: about 4 tokens a word. In the
-loop each is made to call a tool in every step, and the client sends back the call as it got it.
+mlx-lm's own classes, larger than those of the tests, with one token a byte: about 4 tokens a word. In a
+loop each is made to call a tool in every step, and the client sends back the call as it got it; what a model
+thinks before the call it does not send back, as most clients do not.
 """
 
 import argparse
@@ -25,7 +26,7 @@ from app.clock import monotonic
 from benchmarks.servers import Running, mlx_lm, samovar
 from tests.support.families import FAMILIES
 from tests.support.scripted_model import make_scripted_model
-from tests.support.templates import HERMES
+from tests.support.templates import HERMES, THINKING_CALLS
 
 HYBRID, SLIDING = "lfm2", "gemma3_text"
 END_OF_TURN = 257
@@ -47,6 +48,7 @@ class Shape:
     system: Mapping[str, Any]
     turns: Sequence[Mapping[str, Any]]
     tools: Sequence[Mapping[str, Any]] = ()
+    thinks: bool = False
 
 
 def chat(turns: int) -> Shape:
@@ -60,7 +62,7 @@ def chat(turns: int) -> Shape:
     )
 
 
-def tool_loop(steps: int) -> Shape:
+def tool_loop(steps: int, *, thinks: bool = False) -> Shape:
     """An agent's steps: one question, then what the tool said to each call."""
     results = [
         {"role": "tool", "content": words_of(f"result {step}", 40) + f". Step {step}."}
@@ -70,19 +72,18 @@ def tool_loop(steps: int) -> Shape:
         {"role": "system", "content": words_of("system of a loop", 120)},
         [{"role": "user", "content": words_of("question", 30)}, *results],
         (TOOL,),
+        thinks,
     )
 
 
 def lines(loop: Shape) -> list[tuple[Sequence[Mapping[str, Any]], str]]:
-    """What the model says in each step of the loop: a call of its own."""
-    places = [words_of(f"place {step}", 4) for step in range(len(loop.turns))]
-    return [
-        (
-            (message,),
-            f'<tool_call>\n{{"name": "look", "arguments": {{"at": "{place}"}}}}\n</tool_call>',
-        )
-        for place, message in zip(places, loop.turns, strict=True)
-    ]
+    """What the model says in each step of the loop: a call of its own, and what it thinks before."""
+    said: list[tuple[Sequence[Mapping[str, Any]], str]] = []
+    for step, message in enumerate(loop.turns):
+        thought = f"<think>\n{words_of(f'thought {step}', 20)}\n</think>\n\n" if loop.thinks else ""
+        call = json.dumps({"name": "look", "arguments": {"at": words_of(f"place {step}", 4)}})
+        said.append(((message,), f"{thought}<tool_call>\n{call}\n</tool_call>"))
+    return said
 
 
 async def talk(running: Running, shape: Shape, key: str, think: float) -> list[Turn]:
@@ -98,7 +99,7 @@ async def talk(running: Running, shape: Shape, key: str, think: float) -> list[T
         for message in shape.turns:
             messages.append({**message, **_answered(message, messages[-1])})
             turn, reply = await take_turn(
-                connection, messages, max_tokens=160 if shape.tools else 64, fields=fields
+                connection, messages, max_tokens=320 if shape.tools else 64, fields=fields
             )
             assert ("tool_calls" in reply) is bool(shape.tools), f"{running.name} said {reply}"
             turns.append(turn)
@@ -116,13 +117,26 @@ def larger_model(folder: Path, family: str, loop: Shape) -> Path:
     """A random model large enough for its prefill to take noticeable time; it plays its part of the loop."""
     sizes = ("hidden_size", "intermediate_size", "block_dim", "block_ff_dim")
     larger = {key: LARGER * FAMILIES[family][key] for key in sizes if key in FAMILIES[family]}
-    return make_scripted_model(folder, family, lines(loop), chat_template=HERMES, changes=larger)
+    template, marks = (THINKING_CALLS, ("<think>", "</think>")) if loop.thinks else (HERMES, ())
+    return make_scripted_model(
+        folder, family, lines(loop), chat_template=template, more_tokens=marks, changes=larger
+    )
 
 
 def compare(family: str, folder: Path, options: argparse.Namespace) -> dict[str, Any]:
-    """Both servers on one model, both shapes of conversation."""
-    shapes = {"chat": chat(options.turns), "tool loop": tool_loop(options.turns)}
-    model = str(larger_model(folder / family, family, shapes["tool loop"]))
+    """Both servers on a model that calls, and on one that thinks before it does."""
+    loop, thinking = tool_loop(options.turns), tool_loop(options.turns, thinks=True)
+    return beside(
+        folder / "calls", family, {"chat": chat(options.turns), "tool loop": loop}, options
+    ) | beside(folder / "thinks", family, {"thinking tool loop": thinking}, options)
+
+
+def beside(
+    folder: Path, family: str, shapes: Mapping[str, Shape], options: argparse.Namespace
+) -> dict[str, Any]:
+    """Both servers on one model, which plays its part of the last of these conversations."""
+    *_, loop = shapes.values()
+    model = str(larger_model(folder / family, family, loop))
     # The model brings the code that makes it call tools.
     trusted = "--trust-remote-code"
     with samovar(model, trusted) as ours, mlx_lm(model, trusted) as theirs:
@@ -156,7 +170,7 @@ def main() -> None:
                 for name, turns in later.items()
             }
             print(
-                f"{family:12s} {shape:10s} tokens computed after the first turn: {computed['samovar']} and "
+                f"{family:12s} {shape:18s} tokens computed after the first turn: {computed['samovar']} and "
                 f"{computed['mlx_lm.server']}, ratio {computed['samovar'] / computed['mlx_lm.server']:.3f}; "
                 f"time to first token, ratio {first['samovar'] / first['mlx_lm.server']:.2f}"
             )

@@ -8,11 +8,15 @@ from tests.support.process import Samovar, labelled, samovar, total
 
 SESSIONS = [f"session {number}" for number in range(5)]
 TURNS = 3
-MEMORY_FLAGS = ("--snapshot-min-prefix-tokens", "4")
+MEMORY_FLAGS = ("--snapshot-min-prefix-tokens", "4", "--no-snapshot-warmup")
+"""Whether a guess is stored in time is chance."""
 
 
 def talk_in_turns(server: Samovar) -> list[int]:
-    """Five conversations of three turns each, every one in its turn; cached tokens of all but the first."""
+    """Five conversations of three turns each, every one in its turn; cached tokens of all but the first.
+
+    Whatever the last one leaves behind is stored by then.
+    """
     client = server.client()
     histories: dict[str, list[dict[str, str]]] = {session: [] for session in SESSIONS}
     cached = []
@@ -32,6 +36,10 @@ def talk_in_turns(server: Samovar) -> list[int]:
             assert usage.prompt_tokens_details is not None
             if turn:
                 cached.append(usage.prompt_tokens_details.cached_tokens or 0)
+    # A job begins once the one before it is stored; this one leaves nothing itself.
+    client.completions.create(
+        model=server.model, prompt="!", max_tokens=1, extra_body={"cache_prompt": False}
+    )
     return cached
 
 
