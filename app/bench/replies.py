@@ -108,7 +108,7 @@ class Connection:
             "stream_options": {"include_usage": True},
             **fields,
         }
-        async with self._http.stream("POST", "/v1/chat/completions", json=request) as answer:
+        async with contextlib.aclosing(await self._answer(request)) as answer:
             if not answer.is_success:
                 await answer.aread()
                 raise SamovarError(refusal(answer))
@@ -122,6 +122,14 @@ class Connection:
                 whole |= event == _LAST
         if not whole:
             raise SamovarError(f"{self.server.url} ended a reply before its last event")
+
+    async def _answer(self, body: Mapping[str, Any]) -> httpx.Response:
+        """Its beginning. Sent again where the server had closed the connection that was kept open for it."""
+        request = self._http.build_request("POST", "/v1/chat/completions", json=body)
+        try:
+            return await self._http.send(request, stream=True)
+        except httpx.RemoteProtocolError:
+            return await self._http.send(request, stream=True)
 
     async def ask(self, messages: Sequence[Message], *, max_tokens: int, fields: Mapping[str, Any]) -> Reply:
         """A whole reply; raises as `pieces` does."""

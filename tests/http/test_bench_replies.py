@@ -2,10 +2,12 @@
 
 import asyncio
 import itertools
+import re
 import subprocess
 import sys
 from pathlib import Path
 
+import httpx
 import pytest
 
 from app.auth.keyring import Keyring
@@ -44,6 +46,37 @@ async def test_a_reply_is_timed_at_its_first_piece_and_counted_as_the_server_cou
     assert reply.content == "yes"
     assert reply.usage == Usage(len(job.tokens), reply.tokens, 5)
     assert reply.pieces > 0
+
+
+async def test_a_server_that_closes_what_it_let_its_client_keep_is_asked_again() -> None:
+    """As llama.cpp's does; one that answers nobody is not asked for ever."""
+    answered: list[int] = []
+    event = b'data: {"choices":[{"delta":{"content":"tea"}}]}\n\ndata: [DONE]\n\n'
+    head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: %d\r\n\r\n" % len(event)
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """One answer a connection, and none after the second."""
+        await _read_request(reader)
+        if len(answered) < 2:
+            answered.append(1)
+            writer.write(head + event)
+            await writer.drain()
+            await _read_request(reader)
+        writer.close()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as listening:
+        port = listening.sockets[0].getsockname()[1]
+        async with connected(Server(f"http://127.0.0.1:{port}", "m"), ManualClock()) as connection:
+            for _ in range(2):
+                assert (await connection.ask(question("a", 3), max_tokens=9, fields={})).content == "tea"
+            with pytest.raises(httpx.RemoteProtocolError):
+                await connection.ask(question("a", 3), max_tokens=9, fields={})
+
+
+async def _read_request(reader: asyncio.StreamReader) -> None:
+    head = await reader.readuntil(b"\r\n\r\n")
+    (length,) = re.findall(rb"content-length: (\d+)", head.lower())
+    await reader.readexactly(int(length))
 
 
 async def test_a_conversation_sends_back_what_it_got() -> None:
