@@ -110,7 +110,7 @@ def _turns(result: Result) -> list[str]:
         f"{result['turns']} turns of a chat with a system prompt, and {result['turns']} steps of a tool loop whose last message is a tool's, on random models whose",
         "state is used whole or not at all. Prompt tokens computed and the median time to the first token, after the first turn; below 1 is better.",
         "In the loop every reply is a tool call, and its first token is the call, which is sent once it is whole. In the thinking loop the model thinks before each call, and the client does",
-        "not send that back: the server that keeps nothing of it computes the loop anew in each step.",
+        "not send that back: Samovar puts it back and has it in its state by then, `mlx_lm.server` goes on from the end of the prompt before.",
         "",
         "| model | conversation | tokens computed, ours and theirs | ours ÷ theirs | time to first token, ours ÷ theirs |",
         "|---|---|---|---|---|",
