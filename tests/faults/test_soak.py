@@ -8,7 +8,7 @@ import pytest
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(400)
 def test_random_use_with_faults_leaves_no_trace(tmp_path, tiny_folder):
     """Memory, threads and series are flat, the ledger is exact, words are the same, nobody is stuck."""
     report = tmp_path / "soak.json"
@@ -16,7 +16,7 @@ def test_random_use_with_faults_leaves_no_trace(tmp_path, tiny_folder):
         [
             *(sys.executable, "-m", "benchmarks.soak", "--model", str(tiny_folder("llama")), "--faults"),
             *("--requests-per-fault", "50"),
-            *("--requests", "3000", "--seconds", "120", "--looks", "10", "--json", str(report)),
+            *("--requests", "5000", "--seconds", "200", "--looks", "10", "--json", str(report)),
         ],
         capture_output=True,
         text=True,
