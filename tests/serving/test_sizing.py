@@ -5,6 +5,7 @@ import json
 import pytest
 
 from tests.support.process import Samovar, labelled, samovar, total
+from tests.support.talking import END_OF_TURN
 
 SESSIONS = [f"session {number}" for number in range(5)]
 TURNS = 3
@@ -125,6 +126,7 @@ def test_limits_and_progress_are_told_while_requests_run(cramped):
         model=cramped.model,
         messages=[{"role": "user", "content": "Go on and on."}],
         max_tokens=400,
+        logit_bias={str(END_OF_TURN): -100},
         stream=True,
     )
     next(chunk for chunk in talk if chunk.choices[0].delta.content)
