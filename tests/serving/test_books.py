@@ -11,6 +11,7 @@ import pytest
 from app.vocabulary import Miss, Origin, Rejection, Removal
 from tests.support.otlp_receiver import OtlpReceiver, attributes_of
 from tests.support.process import Samovar, labelled, samovar, total
+from tests.support.talking import question
 
 SEED = 20261130
 
@@ -152,7 +153,7 @@ def test_a_client_of_a_trace_finds_the_server_in_it(tmp_path, tiny_folder):
     ):
         httpx.post(
             f"{server.url}/v1/chat/completions",
-            json={"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 2},
+            json=question(1, 2),
             headers={"traceparent": f"00-{trace_id}-{parent}-01"},
             timeout=60,
         ).raise_for_status()

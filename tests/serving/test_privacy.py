@@ -9,6 +9,7 @@ import pytest
 
 from tests.support.otlp_receiver import OtlpReceiver
 from tests.support.process import Samovar, samovar
+from tests.support.talking import END_OF_TURN
 
 SECRET = "xyzzysecret"
 URL = "/v1/chat/completions"
@@ -48,6 +49,9 @@ HEADERS = {
 SERVED = {
     "messages": MESSAGES,
     "max_tokens": 4,
+    "temperature": 0,
+    # A random model may end its turn at any time; here it is stopped by the limit.
+    "logit_bias": {str(END_OF_TURN): -100},
     "tools": [TOOL],
     "stop": [SECRET],
     "user": SECRET,

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from app.api import sse
@@ -15,13 +15,14 @@ from app.api import sse
         lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
     )
 )
+@example("tea\u0085\u2028\u2029\x0b\x0c\x1c\x1d\x1ecup")
 def test_event_carries_any_value_in_one_line(value: Any) -> None:
-    """Whatever is sent comes out again from the one data line, line breaks and all."""
+    """Whatever is sent comes out again from the one data line, whatever a client takes for a line break."""
     event = sse.event(value)
 
     assert event.endswith(b"\n\n")
-    (line,) = event.removesuffix(b"\n\n").split(b"\n")
-    assert json.loads(line.removeprefix(b"data: ")) == value
+    (line,) = event.decode().removesuffix("\n\n").splitlines()
+    assert json.loads(line.removeprefix("data: ")) == value
 
 
 def test_keep_alive_is_a_comment() -> None:
