@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import platformdirs
 import structlog
 
+from app import garbage
 from app.bus import Emit
 from app.clock import monotonic
 from app.events import CaptureDeclined
@@ -137,15 +138,16 @@ class EngineRoom:
 
     def _open(self, progress: ProgressBar) -> Scheduler[Any, Any]:
         require_backend()
-        from app.engine import memory  # noqa: PLC0415 - see the module's docstring
-        from app.engine.batch_limits import BatchLimits  # noqa: PLC0415
-        from app.engine.chat_model import ServedChatModel  # noqa: PLC0415
-        from app.engine.compiler import fuse_where_possible  # noqa: PLC0415
-        from app.engine.decoder import BatchDecoder  # noqa: PLC0415
-        from app.engine.findings import find  # noqa: PLC0415
-        from app.engine.loader import load_model  # noqa: PLC0415
-        from app.engine.state_size import measure  # noqa: PLC0415
-        from app.engine.warmup import warm_up  # noqa: PLC0415
+        with garbage.kept():
+            from app.engine import memory  # noqa: PLC0415 - see the module's docstring
+            from app.engine.batch_limits import BatchLimits  # noqa: PLC0415
+            from app.engine.chat_model import ServedChatModel  # noqa: PLC0415
+            from app.engine.compiler import fuse_where_possible  # noqa: PLC0415
+            from app.engine.decoder import BatchDecoder  # noqa: PLC0415
+            from app.engine.findings import find  # noqa: PLC0415
+            from app.engine.loader import load_model  # noqa: PLC0415
+            from app.engine.state_size import measure  # noqa: PLC0415
+            from app.engine.warmup import warm_up  # noqa: PLC0415
 
         settings = self._settings
         memory_limits = asked_limits(settings)
@@ -256,6 +258,7 @@ class EngineRoom:
         """What no request needs at once: any thread, once the model is there."""
         if self.model is not None:
             self.model.read_vocabulary()
+        garbage.keep_all()
 
     def close(self) -> None:
         """Drop every state and the model, and end the engine thread's use of the device."""

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import uvloop
 from litestar import Litestar
 
+from app import garbage
 from app.api.ports import Health, Phase
 from app.bootstrap import build
 from app.ending import FORCED_EXIT_CODE, Signals, close
@@ -188,7 +189,8 @@ async def _serve(
 ) -> int:
     loop = asyncio.get_running_loop()
     signals = Signals(loop)
-    runtime = make(loop)
+    with garbage.kept():
+        runtime = make(loop)
     if runtime.on_hangup is not None:
         loop.add_signal_handler(signal.SIGHUP, runtime.on_hangup)
     url = url_of(address, tls=tls is not None)

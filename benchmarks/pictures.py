@@ -62,19 +62,25 @@ DOTS_PER_INCH = 150
 
 
 def turns(figure: Figure, theme: Theme, result: Result) -> None:
-    """What each turn computes of its prompt."""
-    rows = [(family, shape) for family, shapes in result["results"].items() for shape in shapes]
-    grid = figure.subplots(2, len(rows) // 2, sharex=True, sharey=True, squeeze=False)
-    for axes, (family, shape) in zip(grid.flat, rows, strict=True):
-        for server, said in result["results"][family][shape].items():
-            line(axes, theme, server, range(1, len(said) + 1), [turn["computed_tokens"] for turn in said])
-        axes.set_title(f"{family}, {shape}")
-        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    """What each turn computes of its prompt; where several talk at once, their mean."""
+    families = result["results"]
+    kinds = list(next(iter(families.values())))
+    grid = figure.subplots(len(families), len(kinds), sharex=True, sharey=True, squeeze=False)
+    for row, (family, shapes) in zip(grid, families.items(), strict=True):
+        for axes, kind in zip(row, kinds, strict=True):
+            for server, talks in shapes[kind].items():
+                computed = [
+                    statistics.mean(turn["computed_tokens"] for turn in same)
+                    for same in zip(*talks, strict=True)
+                ]
+                line(axes, theme, server, range(1, len(computed) + 1), computed)
+            axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        row[0].set_ylabel(f"{family}\nprompt tokens computed")
+        row[0].set_ylim(bottom=0)
+    for axes, kind in zip(grid[0], kinds, strict=True):
+        axes.set_title(kind)
     for axes in grid[-1]:
         axes.set_xlabel("turn")
-    for axes in grid[:, 0]:
-        axes.set_ylabel("prompt tokens computed")
-        axes.set_ylim(bottom=0)
     grid.flat[0].legend(frameon=False)
 
 
@@ -207,7 +213,7 @@ def line(axes: Axes, theme: Theme, server: str, across: Sequence[float], up: Seq
 Draw = Callable[[Figure, Theme, Result], None]
 PICTURES: Mapping[str, tuple[str, tuple[float, float], Draw]] = {
     "serving": ("serving", (7.5, 3.0), serving),
-    "turns": ("turns", (7.5, 4.6), turns),
+    "turns": ("turns", (9.0, 5.0), turns),
     "budget": ("budget", (7.5, 3.0), budget),
     "peer-speed": ("peer", (7.5, 3.0), peer_speed),
     "peer-turns": ("peer", (5.0, 3.0), peer_turns),

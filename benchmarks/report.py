@@ -110,14 +110,18 @@ def _turns(result: Result) -> list[str]:
         f"{result['turns']} turns of a chat with a system prompt, and {result['turns']} steps of a tool loop whose last message is a tool's, on random models whose",
         "state is used whole or not at all. Prompt tokens computed and the median time to the first token, after the first turn; below 1 is better.",
         "In the loop every reply is a tool call, and its first token is the call, which is sent once it is whole. In the thinking loop the model thinks before each call, and the client does",
-        "not send that back: Samovar puts it back and has it in its state by then, `mlx_lm.server` goes on from the end of the prompt before.",
+        "not send that back: Samovar puts it back and has it in its state by then, `mlx_lm.server` goes on from the end of the prompt before. The loops at once are",
+        "agents with one system prompt and a task each; both servers keep of them what they keep by default, `mlx_lm.server` ten states, of which agents evict each other's.",
         "",
         "| model | conversation | tokens computed, ours and theirs | ours ÷ theirs | time to first token, ours ÷ theirs |",
         "|---|---|---|---|---|",
     ]
     for family, shapes in result["results"].items():
         for shape, servers in shapes.items():
-            ours, theirs = servers["samovar"][1:], servers["mlx_lm.server"][1:]
+            ours, theirs = (
+                [turn for turns in servers[name] for turn in turns[1:]]
+                for name in ("samovar", "mlx_lm.server")
+            )
             computed = [sum(turn["computed_tokens"] for turn in turns) for turns in (ours, theirs)]
             first = [
                 statistics.median(turn["first_token_seconds"] for turn in turns) for turns in (ours, theirs)

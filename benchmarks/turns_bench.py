@@ -5,7 +5,8 @@
 What counts is how many prompt tokens a turn computes, and how long its first token takes. Random models of
 mlx-lm's own classes, larger than those of the tests, with one token a byte: about 4 tokens a word. In a
 loop each is made to call a tool in every step, and the client sends back the call as it got it; what a model
-thinks before the call it does not send back, as most clients do not.
+thinks before the call it does not send back, as most clients do not. Several loops at once are agents of one
+system prompt, each with a task of its own; what either server keeps of them is what it keeps by default.
 """
 
 import argparse
@@ -62,27 +63,28 @@ def chat(turns: int) -> Shape:
     )
 
 
-def tool_loop(steps: int, *, thinks: bool = False) -> Shape:
-    """An agent's steps: one question, then what the tool said to each call."""
+def tool_loop(steps: int, *, agent: str = "", thinks: bool = False) -> Shape:
+    """An agent's steps: one question, then what the tool said to each call; no two agents' are alike."""
     results = [
-        {"role": "tool", "content": words_of(f"result {step}", 40) + f". Step {step}."}
+        {"role": "tool", "content": words_of(f"result {step}{agent}", 40) + f". Step {step}{agent}."}
         for step in range(steps - 1)
     ]
     return Shape(
         {"role": "system", "content": words_of("system of a loop", 120)},
-        [{"role": "user", "content": words_of("question", 30)}, *results],
+        [{"role": "user", "content": words_of(f"question{agent}", 30)}, *results],
         (TOOL,),
         thinks,
     )
 
 
-def lines(loop: Shape) -> list[tuple[Sequence[Mapping[str, Any]], str]]:
-    """What the model says in each step of the loop: a call of its own, and what it thinks before."""
+def lines(loops: Sequence[Shape]) -> list[tuple[Sequence[Mapping[str, Any]], str]]:
+    """What the model says in each step of each loop: a call of its own, and what it thinks before."""
     said: list[tuple[Sequence[Mapping[str, Any]], str]] = []
-    for step, message in enumerate(loop.turns):
-        thought = f"<think>\n{words_of(f'thought {step}', 20)}\n</think>\n\n" if loop.thinks else ""
-        call = json.dumps({"name": "look", "arguments": {"at": words_of(f"place {step}", 4)}})
-        said.append(((message,), f"{thought}<tool_call>\n{call}\n</tool_call>"))
+    for loop in loops:
+        for step, message in enumerate(loop.turns):
+            thought = f"<think>\n{words_of(f'thought {step}', 20)}\n</think>\n\n" if loop.thinks else ""
+            call = json.dumps({"name": "look", "arguments": {"at": words_of(f"place {step}", 4)}})
+            said.append(((message,), f"{thought}<tool_call>\n{call}\n</tool_call>"))
     return said
 
 
@@ -113,42 +115,54 @@ def _answered(message: Mapping[str, Any], last: Mapping[str, Any]) -> dict[str, 
     return {"tool_call_id": last["tool_calls"][0]["id"]} if message["role"] == "tool" else {}
 
 
-def larger_model(folder: Path, family: str, loop: Shape) -> Path:
-    """A random model large enough for its prefill to take noticeable time; it plays its part of the loop."""
+async def at_once(running: Running, shapes: Sequence[Shape], name: str, think: float) -> list[list[Turn]]:
+    """Conversations side by side, each on a connection of its own."""
+    return await asyncio.gather(
+        *(talk(running, shape, f"{name} {number}", think) for number, shape in enumerate(shapes))
+    )
+
+
+def larger_model(folder: Path, family: str, loops: Sequence[Shape]) -> Path:
+    """A random model large enough for its prefill to take noticeable time; it plays its part of the loops."""
     sizes = ("hidden_size", "intermediate_size", "block_dim", "block_ff_dim")
     larger = {key: LARGER * FAMILIES[family][key] for key in sizes if key in FAMILIES[family]}
-    template, marks = (THINKING_CALLS, ("<think>", "</think>")) if loop.thinks else (HERMES, ())
+    thinks = any(loop.thinks for loop in loops)
+    template, marks = (THINKING_CALLS, ("<think>", "</think>")) if thinks else (HERMES, ())
     return make_scripted_model(
-        folder, family, lines(loop), chat_template=template, more_tokens=marks, changes=larger
+        folder, family, lines(loops), chat_template=template, more_tokens=marks, changes=larger
     )
 
 
 def compare(family: str, folder: Path, options: argparse.Namespace) -> dict[str, Any]:
-    """Both servers on a model that calls, and on one that thinks before it does."""
+    """Both servers on models that call, for one agent and for several, and on one that thinks first."""
     loop, thinking = tool_loop(options.turns), tool_loop(options.turns, thinks=True)
-    return beside(
-        folder / "calls", family, {"chat": chat(options.turns), "tool loop": loop}, options
-    ) | beside(folder / "thinks", family, {"thinking tool loop": thinking}, options)
+    agents = [tool_loop(options.turns, agent=f" of agent {number}") for number in range(options.agents)]
+    alone = {"chat": [chat(options.turns)], "tool loop": [loop]}
+    return (
+        beside(folder / "calls", family, alone, options)
+        | beside(folder / "thinks", family, {"thinking tool loop": [thinking]}, options)
+        | beside(folder / "agents", family, {f"{options.agents} tool loops at once": agents}, options)
+    )
 
 
 def beside(
-    folder: Path, family: str, shapes: Mapping[str, Shape], options: argparse.Namespace
+    folder: Path, family: str, kinds: Mapping[str, Sequence[Shape]], options: argparse.Namespace
 ) -> dict[str, Any]:
-    """Both servers on one model, which plays its part of the last of these conversations."""
-    *_, loop = shapes.values()
-    model = str(larger_model(folder / family, family, loop))
+    """Both servers on one model, which plays its part of the last kind of these conversations."""
+    *_, loops = kinds.values()
+    model = str(larger_model(folder / family, family, loops))
     # The model brings the code that makes it call tools.
     trusted = "--trust-remote-code"
     with samovar(model, trusted) as ours, mlx_lm(model, trusted) as theirs:
         return {
             name: {
                 server.name: [
-                    asdict(turn) | {"computed_tokens": turn.computed_tokens}
-                    for turn in asyncio.run(talk(server, shape, name, options.think_seconds))
+                    [asdict(turn) | {"computed_tokens": turn.computed_tokens} for turn in turns]
+                    for turns in asyncio.run(at_once(server, shapes, name, options.think_seconds))
                 ]
                 for server in (ours, theirs)
             }
-            for name, shape in shapes.items()
+            for name, shapes in kinds.items()
         }
 
 
@@ -156,6 +170,7 @@ def main() -> None:
     """Measure, print the ratios, write JSON."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--turns", type=int, default=10, help="turns of the chat, steps of the loop")
+    parser.add_argument("--agents", type=int, default=6, help="loops that run at once")
     parser.add_argument("--think-seconds", type=float, default=1.0, help="pause between two turns")
     parser.add_argument("--json", type=Path, default=Path("benchmarks/results/turns.json"))
     options = parser.parse_args()
@@ -163,7 +178,7 @@ def main() -> None:
         results = {family: compare(family, Path(folder), options) for family in (HYBRID, SLIDING)}
     for family, shapes in results.items():
         for shape, servers in shapes.items():
-            later = {name: turns[1:] for name, turns in servers.items()}
+            later = {name: [turn for turns in talks for turn in turns[1:]] for name, talks in servers.items()}
             computed = {name: sum(t["computed_tokens"] for t in turns) for name, turns in later.items()}
             first = {
                 name: statistics.median(t["first_token_seconds"] for t in turns)

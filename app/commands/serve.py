@@ -3,6 +3,7 @@
 import argparse
 import os
 
+from app import garbage
 from app.commands.arguments import Commands, add_settings_verb, load
 from app.supervision.notify import notifier
 
@@ -13,7 +14,8 @@ def register(commands: Commands) -> None:
 
 
 def _serve(arguments: argparse.Namespace) -> int:
-    loaded = load(arguments)
-    from app.server import serve  # noqa: PLC0415 - brings in MLX and Litestar, which --help can do without
+    with garbage.kept():
+        loaded = load(arguments)
+        from app.server import serve  # noqa: PLC0415 - brings in MLX and Litestar, which --help can do without
 
     return serve(loaded.settings, loaded.provenance, notifier(os.environ))

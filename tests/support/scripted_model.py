@@ -4,6 +4,7 @@ import json
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import mlx.core as mx
@@ -45,25 +46,32 @@ def make_scripted_model(
     (folder / "config.json").write_text(json.dumps({**config, "model_file": "model.py"}))
     shutil.copy(NETWORK, folder / "model.py")
     tokenizer = load_tokenizer(folder)
-    after: list[list[int]] = []
-    matters: list[list[bool]] = []
+    cues: list[tuple[int, ...]] = []
     says: list[int] = []
     for messages, line in lines:
         prompt = tokenizer.apply_chat_template(list(messages), add_generation_prompt=True, tokenize=False)
         read = tokenizer.encode(prompt, add_special_tokens=False)
         for token in (*tokenizer.encode(line, add_special_tokens=False), tokenizer.eos_token_id):
-            known = read[-CUE_TOKENS:]
-            unknown = CUE_TOKENS - len(known)
-            after.append([0] * unknown + known)
-            matters.append([False] * unknown + [True] * len(known))
+            cues.append(tuple(read[-CUE_TOKENS:]))
             says.append(token)
             read.append(token)
-    cues = list(zip(map(tuple, after), map(tuple, matters), strict=True))
-    assert len(set(cues)) == len(cues), (
+    factors = Random(1).choices(range(1, 2**32, 2), k=CUE_TOKENS)
+    sums = [_sum(cue, factors) for cue in cues]
+    assert len({(len(cue), total) for cue, total in zip(cues, sums, strict=True)}) == len(cues), (
         "two lines follow what looks the same; their messages must end otherwise"
     )
     mx.save_safetensors(
         str(folder / "script.safetensors"),
-        {"after": mx.array(after), "matters": mx.array(matters), "says": mx.array(says)},
+        {
+            "factors": mx.array(factors, dtype=mx.uint32),
+            "sums": mx.array(sums, dtype=mx.uint32),
+            "lengths": mx.array([len(cue) for cue in cues]),
+            "says": mx.array(says),
+        },
     )
     return folder
+
+
+def _sum(cue: Sequence[int], factors: Sequence[int]) -> int:
+    """What `scripted_network.Model` makes of the tokens of a cue."""
+    return sum((token + 1) * factor for token, factor in zip(reversed(cue), factors, strict=False)) % 2**32

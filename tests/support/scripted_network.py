@@ -13,9 +13,6 @@ from mlx_lm.models.cache import KVCache
 from mlx_lm.utils import _get_classes
 
 FOLDER = Path(__file__).parent
-NOTHING = -1
-"""Stands before what was read first."""
-
 CERTAIN = 80.0
 """Added to the logit of a line's next token: more than any other has, less than what a client can forbid."""
 
@@ -26,13 +23,14 @@ _Network, ModelArgs = _get_classes({key: value for key, value in _CONFIG.items()
 class Model(_Network):  # type: ignore[misc, valid-type]
     """The folder's model with its script.
 
-    Row i of `after` is what was read last when `says[i]` comes next, as far as row i of `matters` says so.
+    `says[i]` comes next where the last `lengths[i]` tokens that were read have the sum `sums[i]`: each token
+    plus one, times the factor of its place from the end, modulo 2³². A step compares a number a cue.
     """
 
     def __init__(self, args: Any) -> None:
         super().__init__(args)
         script: Any = mx.load(str(FOLDER / "script.safetensors"))
-        self._after, self._matters = script["after"], script["matters"]
+        self._factors, self._sums, self._lengths = (script[key] for key in ("factors", "sums", "lengths"))
         self._says = mx.arange(args.vocab_size) == script["says"][:, None]
 
     def make_cache(self) -> list[Any]:
@@ -44,9 +42,10 @@ class Model(_Network):  # type: ignore[misc, valid-type]
         logits = super().__call__(inputs, own, **more)
         tokens = inputs.astype(mx.float32)[:, None, :, None]
         everything, _ = read.update_and_fetch(tokens, tokens)
-        length = self._after.shape[1]
-        last = everything[:, 0, -length:, 0]
-        last = mx.pad(last, [(0, 0), (length - last.shape[1], 0)], constant_values=NOTHING)
-        heard = mx.all((self._after == last[:, None]) | ~self._matters, axis=-1)
+        read_last = everything[:, 0, -self._factors.size :, 0][:, ::-1].astype(mx.uint32) + 1
+        sums = mx.cumsum(read_last * self._factors[: read_last.shape[1]], axis=1)
+        heard = (self._lengths <= sums.shape[1]) & (
+            mx.take(sums, mx.minimum(self._lengths, sums.shape[1]) - 1, axis=1) == self._sums
+        )
         said = CERTAIN * (heard.astype(logits.dtype) @ self._says.astype(logits.dtype))
         return mx.concatenate([logits[:, :-1], (logits[:, -1] + said)[:, None]], axis=1)
