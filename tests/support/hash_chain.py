@@ -68,6 +68,7 @@ class HashChainDecoder:
         truncatable: whether payloads can be cut back.
         bytes_per_token, fixed_bytes: how large a payload claims to be.
         chunk: prefill tokens a step.
+        prefill_rows: how many prompts a step goes on with, the earliest first; None: all of them.
         end_token: ends a reply, as an end-of-turn token does.
         raise_at: steps (counted from 1) that raise.
         broken_restores: that many restores fail.
@@ -81,6 +82,7 @@ class HashChainDecoder:
         bytes_per_token: int = 1,
         fixed_bytes: int = 1000,
         chunk: int = 16,
+        prefill_rows: int | None = None,
         end_token: int | None = None,
         raise_at: Collection[int] = (),
         broken_restores: int = 0,
@@ -90,6 +92,7 @@ class HashChainDecoder:
         self.bytes_per_token = bytes_per_token
         self.fixed_bytes = fixed_bytes
         self.chunk = chunk
+        self.prefill_rows = prefill_rows
         self.end_token = end_token
         self.raise_at = set(raise_at)
         self.broken_restores = broken_restores
@@ -109,13 +112,16 @@ class HashChainDecoder:
         self.steps += 1
         if self.steps in self.raise_at:
             raise RuntimeError("a step failed on purpose")
-        prefilled, ends, generated = [], [], []
+        prefilled: list[tuple[JobId, Prefilled]] = []
+        ends, generated = [], []
         for row in list(self.rows.values()):
             if row.finished:
                 continue
             job = row.job
             done = len(row.tokens)
             if done < len(job.tokens):
+                if len(prefilled) == self.prefill_rows:
+                    continue
                 edge = row.stops[0] if row.stops else len(job.tokens)
                 for token in job.tokens[done : min(done + self.chunk, edge)]:
                     self._append(row, token)
@@ -149,6 +155,7 @@ class HashChainDecoder:
         if self.unsupported:
             raise UnsupportedCacheError("this chain is not for keeping")
         row = self.rows[job]
+        assert row.tokens, "there is no state before the prefill has begun"
         nbytes = self.fixed_bytes + self.bytes_per_token * len(row.tokens)
         payload = ChainPayload(tuple(row.states), self.truncatable, nbytes)
         tokens: TokenBytes = pack(row.tokens)
