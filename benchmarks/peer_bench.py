@@ -24,11 +24,12 @@ from app.bench.replies import connected
 from app.bench.talk import Turn, talk
 from app.bench.texts import follow_ups, question, words_of
 from app.clock import monotonic
+from benchmarks.chosen_model import TO_THE_LIMIT
 from benchmarks.demo import demo_folder, demo_gguf
 from benchmarks.interleaved import Talks, interleave, reuse_of
 from benchmarks.peers import llama_cpp, peer_version
 from benchmarks.servers import LLAMA_CPP, SAMOVAR, Running, samovar
-from benchmarks.serving_bench import TO_THE_LIMIT, compare, load_of
+from benchmarks.serving_bench import compare, load_of
 
 OUR_TOKEN_BYTES = 2 * 30 * 3 * 64 * 4
 THEIR_TOKEN_BYTES = OUR_TOKEN_BYTES // 2
@@ -95,7 +96,9 @@ def speed(options: argparse.Namespace) -> dict[str, Any]:
     ):
         return {
             "clients": [
-                compare((ours, theirs), load_of(clients, options), tags, pairs=options.pairs)
+                compare(
+                    (ours, theirs), load_of(clients, options), tags, pairs=options.pairs, fields=TO_THE_LIMIT
+                )
                 for clients in options.clients.split(",")
             ],
             "chat": chats((ours, theirs), tags, options),

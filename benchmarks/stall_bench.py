@@ -13,7 +13,6 @@ import asyncio
 import itertools
 import json
 import statistics
-import tempfile
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -26,11 +25,8 @@ from app.bench.machine import describe_machine, spread
 from app.bench.replies import connected
 from app.bench.texts import words_of
 from app.clock import monotonic
-from app.engine.loader import demo_dtype
-from benchmarks.demo import demo_folder
+from benchmarks.chosen_model import TO_THE_LIMIT, add_model_flags, chosen_model
 from benchmarks.servers import Running, mlx_lm, samovar
-from benchmarks.serving_bench import TO_THE_LIMIT
-from benchmarks.shapes import SHAPES, make_shape
 
 STREAM_TOKENS = 3000
 """More than there is time for: streams run until they are left."""
@@ -63,19 +59,6 @@ def compare(
     }
 
 
-def model_folder(options: argparse.Namespace) -> tuple[Path, str]:
-    """The model's folder, and what a reader is told that it is."""
-    if options.shape:
-        dtype = demo_dtype()
-        folder = Path(tempfile.gettempdir()) / f"samovar-shapes-{str(dtype).rpartition('.')[2]}"
-        config = SHAPES[options.shape]
-        told = f"a random {config['model_type']} of {config['num_hidden_layers']} layers"
-        return make_shape(folder, options.shape, dtype=dtype), told
-    if options.model:
-        return options.model, f"`{options.model.name}`"
-    return demo_folder(), "the demo model"
-
-
 def words_for(folder: Path, tokens: int) -> int:
     """How many words make a text of about so many tokens of the model."""
     sample = 1000
@@ -86,18 +69,16 @@ def words_for(folder: Path, tokens: int) -> int:
 def main() -> None:
     """Measure, print the ratios, write JSON."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    model = parser.add_mutually_exclusive_group()
-    model.add_argument("--model", type=Path, help="model folder; the demo model without it")
-    model.add_argument("--shape", choices=tuple(SHAPES), help="a random model of benchmarks.shapes instead")
+    add_model_flags(parser)
     parser.add_argument("--streams", type=int, default=2, help="replies that run meanwhile")
     parser.add_argument("--tokens", type=int, default=4000, help="tokens of the long prompt, about")
     parser.add_argument("--pairs", type=int, default=3, help="paired rounds")
     parser.add_argument("--json", type=Path, default=Path("benchmarks/results/stall.json"))
     options = parser.parse_args()
-    path, told = model_folder(options)
-    folder = str(path)
+    model = chosen_model(options)
+    folder = str(model.folder)
     tags = map(str, itertools.count(1))
-    meeting = Meeting(options.streams, FLOWING_PIECES, words_for(path, options.tokens), STREAM_TOKENS)
+    meeting = Meeting(options.streams, FLOWING_PIECES, words_for(model.folder, options.tokens), STREAM_TOKENS)
     with samovar(folder) as ours, mlx_lm(folder) as theirs:
         result = compare((ours, theirs), meeting, tags, pairs=options.pairs)
     for name, measured in result["rounds"].items():
@@ -105,7 +86,7 @@ def main() -> None:
         prefill = statistics.median(each["prefill_seconds"] for each in measured)
         print(f"{name}: p99 of the gaps {p99:.2f} s, prefill {prefill:.1f} s")
     print({name: result[name] for name in ("gap_p99_ratio", "gap_max_ratio", "prefill_ratio")})
-    asked = {"model": told} | {name: getattr(options, name) for name in ("streams", "tokens", "pairs")}
+    asked = {"model": model.told} | {name: getattr(options, name) for name in ("streams", "tokens", "pairs")}
     options.json.parent.mkdir(parents=True, exist_ok=True)
     options.json.write_text(
         json.dumps({"machine": describe_machine(), "options": asked, "result": result}, indent=1)

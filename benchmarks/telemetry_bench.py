@@ -23,6 +23,7 @@ import httpx
 import psutil
 
 from app.bench.machine import describe_machine
+from benchmarks.chosen_model import TO_THE_LIMIT
 from benchmarks.demo import demo_folder
 from benchmarks.servers import Running, free_port, samovar
 from benchmarks.serving_bench import compare, load_of
@@ -96,7 +97,7 @@ def measured(
 ) -> dict[str, Any]:
     """The ratios on ÷ off for one number of clients; both servers answer the same number of requests."""
     before = [cpu_seconds(server) for server in servers]
-    result = compare(servers, load_of(clients, options), tags, pairs=options.pairs)
+    result = compare(servers, load_of(clients, options), tags, pairs=options.pairs, fields=TO_THE_LIMIT)
     on, off = (cpu_seconds(server) - start for server, start in zip(servers, before, strict=True))
     return {**result, "processor_ratio": on / off}
 
