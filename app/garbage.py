@@ -1,7 +1,7 @@
-"""When Python looks for garbage in cycles: not while it imports, never among what stays. Pure.
+"""When Python looks for garbage in cycles: not while it imports, never among what stays.
 
-A full search goes through every object there is, with Python's lock held: the modules of a server with its
-model are several hundred thousand of them, and all tokens wait meanwhile.
+A full search goes through every object there is, with Python's lock held: modules and model of a server
+are some 150,000 of them, and all tokens wait meanwhile.
 """
 
 import gc
