@@ -29,14 +29,12 @@ from app.bench.replies import Connection, connected
 from app.bench.texts import Message, words_of
 from app.clock import monotonic
 from app.engine.payload import SealedState, seal
+from benchmarks.chosen_model import TO_THE_LIMIT
 from benchmarks.demo import demo_folder
 from benchmarks.servers import Running, samovar
 from tests.support.tiny import make_tiny_model
 
 MESSAGE_WORDS = 100
-TO_THE_LIMIT: Mapping[str, Any] = {"logit_bias": {"2": -100}}
-"""A random model may end its turn with its first token, which has no text."""
-
 NEW_WORDS = 12
 """With the reply to the last question and the template's words, about 32 tokens."""
 
@@ -75,6 +73,7 @@ def history_of(tokenizer: Any, tag: str, tokens: int) -> list[Message]:
 
 async def first_token_seconds(connection: Connection, messages: Sequence[Message], **fields: Any) -> float:
     """How long a client waits for a reply's first token."""
+    # A random model may end its turn with its first token, which has no text.
     reply = await connection.ask(messages, max_tokens=2, fields={**TO_THE_LIMIT, **fields})
     return reply.first_token_seconds
 
